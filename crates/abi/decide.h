@@ -62,6 +62,17 @@ TG_INLINE __u64 tg_key(enum tg_kind kind, __u32 a, __u32 b, __u32 c)
 	       (c & 0xffff);
 }
 
+/* A cell of a folded matrix. */
+TG_INLINE __u32 tg_cell(const struct tg_tables *tables, const struct tg_folded *matrix, __u32 row,
+			__u32 column)
+{
+	__u32 block = *TG_AT(tables, __u16, matrix->index_at,
+			     row * matrix->width + (column >> TG_BLOCK_BITS));
+
+	return *TG_AT(tables, __u16, matrix->block_at,
+		      block << TG_BLOCK_BITS | (column & (TG_BLOCK - 1)));
+}
+
 /* Whether a domain is permissive: what it is denied is granted, and audited. */
 TG_INLINE int tg_is_permissive(const struct tg_tables *tables, __u32 type)
 {
@@ -235,11 +246,9 @@ TG_FUNCTION int tg_rules(const struct tg_tables *tables, __u32 source, __u32 tar
 	if (!tables || !out)
 		return 0;
 	const struct tg_header *header = tg_header(tables);
-	__u32 cell =
-		tg_type(tables, source)->row * header->columns + tg_type(tables, target)->column;
-	__u32 vector = *TG_AT(tables, __u16, header->matrix_at, cell);
-	__u32 tuple =
-		*TG_AT(tables, __u16, header->vector_at, vector * (header->classes + 1) + class);
+	__u32 vector = tg_cell(tables, &header->matrix, tg_type(tables, source)->row,
+			       tg_type(tables, target)->column);
+	__u32 tuple = tg_cell(tables, &header->vector, vector, class);
 	const struct tg_tuple *av = TG_AT(tables, struct tg_tuple, header->tuple_at, tuple);
 	__u64 self = 0;
 

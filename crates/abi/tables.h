@@ -14,11 +14,13 @@
 #include <linux/types.h>
 
 #define TG_MAGIC 0x42544754u /* "TGTB" */
-#define TG_VERSION 1u
+#define TG_VERSION 2u
 
 /* The tables are in a buffer of this size. It is a power of two, so that one mask keeps every
  * access inside: the verifier sees this, and no content can lead outside. */
 #define TG_CAPACITY (1u << 23)
+#define TG_BLOCK_BITS 4u
+#define TG_BLOCK (1u << TG_BLOCK_BITS)
 #define TG_LEVELS 4096u /* levels that exist at one time, a power of two */
 #define TG_CATEGORIES 1024u
 #define TG_STEPS 256u /* the most instructions of constraint code per class */
@@ -33,6 +35,15 @@ struct tg_tables {
 	__u8 bytes[TG_CAPACITY];
 } __attribute__((aligned(8)));
 
+/* A matrix of __u16 in blocks of TG_BLOCK columns. Most blocks of a policy are alike, so each is stored
+ * once, and a row has the numbers of its blocks. The last block of a row ends in zeros. */
+struct tg_folded {
+	__u32 index_at; /* __u16 [rows][width] */
+	__u32 width;	/* blocks per row */
+	__u32 block_at; /* __u16 [blocks][TG_BLOCK] */
+	__u32 blocks;
+};
+
 struct tg_header {
 	__u32 magic, version;
 	__u32 size;					   /* bytes in use */
@@ -42,13 +53,13 @@ struct tg_header {
 	__u32 type_at, class_at, role_at, user_at; /* records, [0] unused */
 	__u32 sensitivity_at; /* __u32: the level with all categories that a sensitivity may have,
 				 [0] unused */
-	__u32 matrix_at;      /* __u16 [rows][columns]: a vector */
-	__u32 vector_at;      /* __u16 [vectors][classes + 1]: a tuple */
+	struct tg_folded matrix;  /* [rows][columns]: a vector */
+	struct tg_folded vector;  /* [vectors][classes + 1]: a tuple */
 	__u32 tuple_at;	      /* struct tg_tuple; [0] is all zero */
 	__u32 code_at;	      /* struct tg_step */
 	__u32 extended_at;    /* struct tg_extended */
 	__u32 key_at, key_shift; /* struct tg_entry; 1 << (64 - key_shift) slots */
-	__u32 reserved[7];
+	__u32 reserved;
 };
 
 /* The access vectors of a row and column (or of `self`) for one class. */

@@ -25,7 +25,7 @@ pub const SUITE: &str = "bookworm";
 // A built policy of another format is in another folder of the cache, so that this program does not find one that it cannot
 // read. When a version changes, change the folders' number here and in tollgate-study's records.
 const _: () = assert!(
-    built::VERSION == 2 && dump::VERSION == 1 && lines::VERSION == 1 && TG_VERSION == 1,
+    built::VERSION == 2 && dump::VERSION == 1 && lines::VERSION == 1 && TG_VERSION == 2,
     "a format has a new version: give the folders a new number"
 );
 
@@ -135,10 +135,10 @@ impl Flavour {
     /// The policy's folder in the cache, relative to its root.
     pub fn folder(self, modules: Modules) -> &'static str {
         match (self, modules) {
-            (Self::Default, Modules::Enabled) => "policies/3/default-bookworm",
-            (Self::Default, Modules::Shipped) => "policies/3/default-bookworm-shipped",
-            (Self::Mls, Modules::Enabled) => "policies/3/mls-bookworm",
-            (Self::Mls, Modules::Shipped) => "policies/3/mls-bookworm-shipped",
+            (Self::Default, Modules::Enabled) => "policies/4/default-bookworm",
+            (Self::Default, Modules::Shipped) => "policies/4/default-bookworm-shipped",
+            (Self::Mls, Modules::Enabled) => "policies/4/mls-bookworm",
+            (Self::Mls, Modules::Shipped) => "policies/4/mls-bookworm-shipped",
         }
     }
 }

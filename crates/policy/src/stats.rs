@@ -1,7 +1,9 @@
 //! Figures about a policy and its tables.
 
 use serde::Serialize;
-use tollgate_abi::tables::{TG_CAPACITY, TG_LEVELS, TG_SELF, TG_STEPS, tg_class, tg_entry, tg_step, tg_tuple, tg_type};
+use tollgate_abi::tables::{
+    TG_BLOCK, TG_CAPACITY, TG_LEVELS, TG_SELF, TG_STEPS, tg_class, tg_entry, tg_folded, tg_step, tg_tuple, tg_type,
+};
 
 use crate::{
     built::Built,
@@ -156,13 +158,18 @@ fn laid(tables: &Tables, levels: usize) -> Figures {
         ("steps of the longest class", steps.iter().copied().max().unwrap_or_default()),
         ("levels", levels as u64),
         ("bytes", header.size.into()),
-        ("bytes of the matrix", rows.saturating_mul(columns).saturating_mul(2)),
-        ("bytes of vectors", vectors * (u64::from(header.classes) + 1) * 2),
+        ("bytes of the matrix", folded(rows, &header.matrix)),
+        ("bytes of vectors", folded(vectors, &header.vector)),
         ("bytes of tuples", u64::from(header.tuples) * size_of::<tg_tuple>() as u64),
         ("bytes of keys", slots * size_of::<tg_entry>() as u64),
         ("bytes of types", (u64::from(header.types) + 1) * size_of::<tg_type>() as u64),
         ("bytes of constraint code", steps.iter().sum::<u64>() * size_of::<tg_step>() as u64),
     ]
+}
+
+/// The bytes of a matrix with so many rows.
+fn folded(rows: u64, matrix: &tg_folded) -> u64 {
+    (rows * u64::from(matrix.width) + u64::from(matrix.blocks) * u64::from(TG_BLOCK)) * 2
 }
 
 /// By class: the steps of its constraints and of its validatetrans.
@@ -192,6 +199,8 @@ pub fn shares(tables: &Tables, levels: usize) -> Vec<Share> {
         ("bytes of tables", header.size.into(), TG_CAPACITY),
         ("types", header.types.into(), 0xffff),
         ("distinct vectors", header.vectors.into(), 0xffff),
+        ("distinct blocks of the matrix", header.matrix.blocks.into(), 0xffff),
+        ("distinct blocks of vectors", header.vector.blocks.into(), 0xffff),
         ("distinct access vectors", header.tuples.into(), 0xffff),
         ("steps of a class's constraints", longest, TG_STEPS),
         // The other half is for levels that occur at run time.

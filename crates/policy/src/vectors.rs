@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use tollgate_abi::tables::{TG_SELF, tg_entry, tg_tuple};
+use tollgate_abi::tables::{TG_BLOCK, TG_SELF, tg_entry, tg_folded, tg_tuple};
 
 use crate::decide::Tables;
 
@@ -53,8 +53,7 @@ impl Vectors {
     pub fn of(tables: &Tables) -> Self {
         let (header, bytes) = (*tables.header(), tables.as_bytes());
         let classes = header.classes as usize;
-        let cells = (header.rows as usize).saturating_mul(header.columns as usize);
-        let matrix = halves(part(bytes, header.matrix_at, cells.saturating_mul(2)));
+        let matrix = unfold(bytes, &header.matrix, header.rows, header.columns);
         // At most as many as there are cells, whatever the header says.
         let columns = matrix.len().min(header.columns as usize);
         let size = size_of::<tollgate_abi::tables::tg_type>();
@@ -79,7 +78,7 @@ impl Vectors {
             classes,
             columns,
             matrix,
-            vectors: halves(part(bytes, header.vector_at, header.vectors as usize * (classes + 1) * 2)),
+            vectors: unfold(bytes, &header.vector, header.vectors, header.classes.saturating_add(1)),
             tuples,
             itself,
         }
@@ -179,6 +178,18 @@ fn part(bytes: &[u8], at: u32, length: usize) -> &[u8] {
 /// The word at an offset in a record; 0 beyond its end.
 pub(crate) fn word(record: &[u8], at: usize) -> u32 {
     record.get(at..at + 4).and_then(|four| four.try_into().ok()).map_or(0, u32::from_ne_bytes)
+}
+
+/// The cells of a folded matrix, row by row, as far as the tables have its rows.
+fn unfold(bytes: &[u8], matrix: &tg_folded, rows: u32, columns: u32) -> Vec<u16> {
+    let (width, columns) = (columns.div_ceil(TG_BLOCK) as usize, columns as usize);
+    let index = halves(part(bytes, matrix.index_at, (rows as usize).saturating_mul(width).saturating_mul(2)));
+    let blocks = halves(part(bytes, matrix.block_at, (matrix.blocks as usize).saturating_mul(2 * TG_BLOCK as usize)));
+    let block = |number: &u16| {
+        blocks.chunks_exact(TG_BLOCK as usize).nth(usize::from(*number)).unwrap_or(&[0; TG_BLOCK as usize])
+    };
+    let row = |numbers: &[u16]| numbers.iter().flat_map(block).copied().take(columns).collect::<Vec<_>>();
+    index.chunks_exact(width.max(1)).flat_map(row).collect()
 }
 
 fn halves(bytes: &[u8]) -> Vec<u16> {

@@ -38,7 +38,7 @@ const NETLABEL: [&str; 3] = ["netlabel-tools", "libnl-3-200", "libnl-genl-3-200"
 
 /// The cache's records of the packages from which each was built.
 pub const RECORDS: [&str; 3] = [
-    "policies/3/default-bookworm-shipped/packages.json",
+    "policies/4/default-bookworm-shipped/packages.json",
     "apparmor/bookworm/packages.json",
     "netlabel/bookworm/packages.json",
 ];

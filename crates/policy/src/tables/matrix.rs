@@ -20,8 +20,8 @@ use super::{
     tuples::{Access, Tuples},
 };
 
-/// How many bytes the matrix may take before equal rows and columns are merged.
-const WORKSPACE: usize = 8 * TG_CAPACITY as usize;
+/// How many bytes the matrix may take before equal rows and columns are merged, and the vectors before they are folded.
+const WORKSPACE: usize = 32 * TG_CAPACITY as usize;
 
 /// Where each source and target type has its tuples.
 #[derive(Debug)]
@@ -60,6 +60,7 @@ pub(super) fn build(policy: &Policy, tuples: &mut Tuples<'_>, keys: &mut Keys) -
     }
     let (row_of, cells) = merge(&cells, columns.keys.len());
     let (column_of, cells) = merge(&transpose(&cells, columns.keys.len()), row_of.count);
+    let (column_of, cells) = sort(column_of, &cells);
     let place = |group: &Merged, member: u32| group.of[member as usize];
     Ok(Matrix {
         rows: row_of.count as u32,
@@ -216,7 +217,7 @@ impl<'t, 'p> Vectors<'t, 'p> {
         }
         let count = self.known.len();
         let needs = (self.entries.len() + self.length) * size_of::<u16>();
-        if needs > TG_CAPACITY as usize {
+        if needs > WORKSPACE {
             return Err(TableLimit::Capacity { section: "vectors of classes", needs });
         }
         let number = u16::try_from(count).map_err(|_| TableLimit::Identifiers {
@@ -280,6 +281,17 @@ fn merge(cells: &[u16], width: usize) -> (Merged, Vec<u16>) {
     });
     let of = of.collect();
     (Merged { count: known.len(), of }, merged)
+}
+
+/// The same lines in the order of their cells, so that lines beside one another are much alike.
+fn sort(lines: Merged, cells: &[u16]) -> (Merged, Vec<u16>) {
+    let width = (cells.len() / lines.count.max(1)).max(1);
+    let mut order: Vec<(&[u16], usize)> = cells.chunks_exact(width).zip(0..).collect();
+    order.sort_unstable();
+    let mut place = vec![0; lines.count];
+    order.iter().zip(0..).for_each(|((_, line), new)| place[*line] = new);
+    let of = lines.of.iter().map(|line| place[*line as usize]).collect();
+    (Merged { count: lines.count, of }, order.iter().flat_map(|(line, _)| *line).copied().collect())
 }
 
 /// Lines of `width` cells, turned into columns.

@@ -3,6 +3,7 @@
 //! What the tables cannot hold is refused ([`TableLimit`]), and never left out.
 
 mod constraints;
+mod folded;
 mod keys;
 mod labels;
 mod layout;
@@ -16,7 +17,7 @@ use tollgate_abi::tables::{TG_CATEGORIES, TG_MAGIC, TG_VERSION, tg_entry, tg_hea
 
 use crate::model::{Level, Policy};
 
-use self::{keys::Keys, layout::Layout, levels::Levels, tuples::Tuples};
+use self::{folded::Folded, keys::Keys, layout::Layout, levels::Levels, tuples::Tuples};
 
 pub use limit::TableLimit;
 pub(crate) use records::SOCKETS;
@@ -53,6 +54,8 @@ pub fn build(policy: &Policy) -> Result<Laid, TableLimit> {
     labels::roles(policy, &mut keys);
     labels::ranges(policy, &mut levels, &mut keys)?;
     labels::names(policy, &mut layout, &mut keys)?;
+    let vectors = Folded::new("blocks of vectors", &matrix.entries, policy.classes.len().max(1))?;
+    let cells = Folded::new("blocks of the matrix of types", &matrix.cells, matrix.columns as usize)?;
     // Greatest identifiers; element 0 of each vector is unused.
     let last = |count: usize| count.saturating_sub(1) as u32;
     let mut header = tg_header {
@@ -76,8 +79,8 @@ pub fn build(policy: &Policy) -> Result<Laid, TableLimit> {
         tuple_at: layout.push("access vectors", &tuples)?,
         code_at: layout.push("constraints", &code.steps)?,
         extended_at: layout.push("extended permissions", &extended)?,
-        vector_at: layout.push("vectors of classes", &matrix.entries)?,
-        matrix_at: layout.push("matrix of types", &matrix.cells)?,
+        vector: vectors.push("vectors of classes", &mut layout)?,
+        matrix: cells.push("matrix of types", &mut layout)?,
         ..tg_header::default()
     };
     let placed = keys.place(layout.room::<tg_entry>())?;

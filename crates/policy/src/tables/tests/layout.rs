@@ -1,5 +1,6 @@
 use tollgate_abi::tables::{
-    TG_CAPACITY, TG_PROBES, tg_class, tg_entry, tg_extended, tg_header, tg_role, tg_step, tg_tuple, tg_type, tg_user,
+    TG_BLOCK, TG_CAPACITY, TG_PROBES, tg_class, tg_entry, tg_extended, tg_header, tg_role, tg_step, tg_tuple, tg_type,
+    tg_user,
 };
 
 use super::*;
@@ -46,8 +47,10 @@ fn aligns_sections_to_their_elements_and_lets_none_overlap() {
         (h.role_at, size_of::<tg_role>(), h.roles + 1),
         (h.user_at, size_of::<tg_user>(), h.users + 1),
         (h.sensitivity_at, size_of::<u32>(), h.sensitivities),
-        (h.matrix_at, size_of::<u16>(), h.rows * h.columns),
-        (h.vector_at, size_of::<u16>(), h.vectors * (h.classes + 1)),
+        (h.matrix.index_at, size_of::<u16>(), h.rows * h.matrix.width),
+        (h.matrix.block_at, size_of::<u16>(), h.matrix.blocks * TG_BLOCK),
+        (h.vector.index_at, size_of::<u16>(), h.vectors * h.vector.width),
+        (h.vector.block_at, size_of::<u16>(), h.vector.blocks * TG_BLOCK),
         (h.tuple_at, size_of::<tg_tuple>(), h.tuples),
         (h.code_at, size_of::<tg_step>(), 3),
         (h.extended_at, size_of::<tg_extended>(), 1),
