@@ -5,7 +5,7 @@
 //! [`Section`] lists the sections.
 //!
 //! Format 1, which did not record what a policy was built from, is still read, so that a new version of the daemon can
-//! read the policy of an older one.
+//! read the policy of an older one. So are files whose decision tables have an earlier version.
 
 #[cfg(test)]
 mod tests;
@@ -21,13 +21,14 @@ use std::{
 use tempfile::Builder;
 
 use crate::{
+    decide::Tables,
     dump::{self, DumpError},
     lines::{Lines, LinesError},
     model::{Bits, Level, Policy},
     origin::Origin,
     sepol::Compiled,
     server::{SecurityServer, ServerError},
-    tables::{self, TableLimit},
+    tables::{self, Laid, TableLimit},
 };
 
 /// The first bytes of a built policy.
@@ -169,12 +170,17 @@ impl Built {
         [image, model, tables, levels, lines, file_contexts, origin]: Contents,
     ) -> Result<Self, BuiltError> {
         let file_contexts = String::from_utf8(file_contexts);
+        let policy = dump::read(&model)?;
+        let laid = match Tables::are_older(&tables) {
+            true => tables::build(&policy)?,
+            false => Laid { tables, levels: read_levels(&levels)? },
+        };
         let built = Self {
-            policy: dump::read(&model)?,
+            policy,
             image,
             model,
-            tables,
-            levels: read_levels(&levels)?,
+            tables: laid.tables,
+            levels: laid.levels,
             lines: Lines::from_bytes(&lines)?,
             file_contexts: file_contexts.map_err(|cause| BuiltError::Damaged(format!("file contexts: {cause}")))?,
             origin: read_origin(&origin)?,
@@ -239,6 +245,9 @@ impl Answering {
     /// Reads these parts from a built policy. Its rules, statements and image are not read.
     pub fn open(path: &Path) -> Result<Self, BuiltError> {
         let [_, model, tables, levels, ..] = contents(path, &[Section::Model, Section::Tables, Section::Levels])?;
+        if Tables::are_older(&tables) {
+            return Built::open(path).map(Self::from);
+        }
         Ok(Self { policy: dump::read_names(&model)?, tables, levels: read_levels(&levels)? })
     }
 

@@ -83,6 +83,12 @@ impl Tables {
         }
     }
 
+    /// Whether bytes are tables of an earlier version, which this program does not read.
+    pub(crate) fn are_older(content: &[u8]) -> bool {
+        let word = |at: usize| content.get(at..at + 4).and_then(|four| four.try_into().ok()).map(u32::from_ne_bytes);
+        word(0) == Some(TG_MAGIC) && word(4).is_some_and(|version| version < TG_VERSION)
+    }
+
     /// The header of the tables.
     pub fn header(&self) -> &tg_header {
         // SAFETY: the buffer is longer than a header and as aligned (`tg_tables` is), and any bytes are a header.

@@ -54,6 +54,24 @@ fn reads_the_format_before_which_said_nothing_of_sources() {
 }
 
 #[test]
+fn lays_tables_of_an_earlier_version_out_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let (new, path) = (built(), folder.path().join("policy"));
+    let mut old = built();
+    // What else is in them, this program cannot know.
+    old.tables[4..8].copy_from_slice(&1_u32.to_ne_bytes());
+    old.tables[8..].fill(0xff);
+    old.levels.clear();
+    old.write(&path).unwrap();
+    let read = Built::open(&path).unwrap();
+    assert_eq!((&read.tables, &read.levels), (&new.tables, &new.levels));
+    let answering = Answering::open(&path).unwrap();
+    assert_eq!((&answering.tables, &answering.levels), (&new.tables, &new.levels));
+    old.tables[4..8].copy_from_slice(&99_u32.to_ne_bytes());
+    assert!(matches!(Built::from_bytes(&old.to_bytes()), Err(BuiltError::Damaged(_))));
+}
+
+#[test]
 fn is_told_apart_by_what_it_decides_and_labels_and_not_by_what_it_was_built_from() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, change: &dyn Fn(&mut Built)| {
