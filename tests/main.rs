@@ -33,6 +33,7 @@ mod flask;
 mod guard;
 mod guard_calls;
 mod guard_debian;
+mod guard_domains;
 mod guests;
 mod hijacks;
 mod hooks_count;

@@ -131,6 +131,7 @@ struct tg_generation {
 	__u64 names[TG_NAME_PLACES / 64];
 	__u64 executors[TG_TYPES / 64]; /* bit = type: programs by which systemd starts the
 					   programs of units; who runs one stays the machine's */
+	__u64 guarded[TG_TYPES / 64];	/* bit = type: domains whose processes the guard checks */
 	__u64 capabilities;
 	__u32 number;
 	__u32 allow_unknown; /* handle_unknown is allow */

@@ -51,6 +51,8 @@ enum tg_guard_mode {
 
 /* Why a process is guarded. */
 enum tg_guard_class { TG_GUARD_BY_SETUID = 1, TG_GUARD_BY_DAEMON, TG_GUARD_CLASSES };
+#define TG_GUARD_IN_DOMAIN                                                                         \
+	0x100u /* flag of tg_guard_task.class: its domain has the attribute `guarded` */
 
 #define TG_GUARD_DIGEST 32u	 /* bytes of SHA-256 */
 #define TG_GUARD_ANY 0xffffffffu /* in a rule: any argument; no user has this id */
@@ -120,7 +122,7 @@ struct tg_guard_program_of {
 	char path[TG_GUARD_PATH];
 };
 struct tg_guard_task {
-	__u32 class; /* enum tg_guard_class; 0: not guarded */
+	__u32 class; /* enum tg_guard_class, TG_GUARD_IN_DOMAIN; 0: not guarded */
 	__u32 flags; /* during an exec: TG_GUARD_NEXT, TG_GUARD_NEXT_FREE */
 	__u32 next_class;
 	__u32 history;

@@ -14,6 +14,7 @@
 #define TOLLGATE_MAPS_H
 
 #include "enforcer.h"
+#include "guard_domains.h"
 #include "libbpf.h"
 #include "request.h"
 #include "tables.h"
@@ -458,5 +459,18 @@ struct {
 	__type(key, __u64);
 	__type(value, __u32);
 } namespaces SEC(".maps");
+
+/*
+ * The guard's map `guard_domains`, while the guard runs.
+ * Writer: who starts or ends the guard or enforcement.
+ * Reader: the programs, at exec.
+ * Size: one guard.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__array(values, struct tg_guard_domains);
+} to_guard SEC(".maps");
 
 #endif

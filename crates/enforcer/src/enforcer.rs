@@ -46,6 +46,7 @@ use crate::{
     contexts::Contexts,
     datapath::{Networks, running::Datapath},
     generation::{Generation, GenerationError},
+    guarded,
     labels::{durable::Written, file_contexts::FileContexts, replaced::Replaced, walk::Report},
     missing,
     needs::Setting,
@@ -154,6 +155,8 @@ impl Enforcer {
         options.progress.begin("loading programs, which the kernel verifies one by one");
         let object = preloaded.complete(&options.pins, &needed, &options.sizes)?;
         options.progress.begin("putting the policy in force");
+        // Before anybody can enter a domain.
+        guarded::connect(&options.pins, &Pins::of_guard())?;
         let (maps, state) = open(&options.pins)?;
         state.initialise(options.audit_limit.unwrap_or(options::AUDIT_LIMIT), TG_FIRST_SID);
         state.set_descriptors(descriptors);

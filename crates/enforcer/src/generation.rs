@@ -55,6 +55,8 @@ pub(crate) const CAPABILITIES: [&str; 14] = [
 
 /// The attribute of programs by which systemd starts those of units. A process that executes one stays the machine's.
 const EXECUTORS: &str = "unit_executor";
+/// The attribute of domains whose processes the guard checks.
+const GUARDED: &str = "guarded";
 
 /// Why a policy cannot be put in force.
 #[derive(Debug, thiserror::Error)]
@@ -231,6 +233,15 @@ impl Generation {
         Ok(sid == TG_SID_MACHINE || type_ != 0 && has_unconfined(&memory, type_ as usize))
     }
 
+    /// Whether the guard checks the processes of a domain, in the memory of a generation.
+    pub(crate) fn is_guarded_in(memory: &Mapping<tg_generation>, sid: Sid) -> bool {
+        let place = (sid as usize).min(TG_SIDS as usize - 1);
+        // SAFETY: as above; the bits are written before the generation is put in force only.
+        let (type_, words) =
+            unsafe { ((&raw const (*memory.get()).contexts[place].type_).read_volatile(), &(*memory.get()).guarded) };
+        words.get(type_ as usize / 64).is_some_and(|word| word >> (type_ % 64) & 1 != 0)
+    }
+
     /// The SIDs with the context of unlabelled objects, in the map of a generation.
     pub(crate) fn unlabelled_in(map: &MapHandle) -> Result<HashSet<Sid>, GenerationError> {
         let memory = Mapping::<tg_generation>::new(map).map_err(|cause| GenerationError::Memory { cause })?;
@@ -284,9 +295,11 @@ impl Generation {
         to.capabilities = (0..).zip(CAPABILITIES).fold(0, |bits, (bit, name)| {
             bits | u64::from(self.policy.capabilities.iter().any(|capability| capability == name)) << bit
         });
-        let executors = self.policy.types.iter().filter(|type_| type_.attribute && type_.name == EXECUTORS);
-        for type_ in executors.flat_map(|attribute| attribute.set.iter()) {
-            to.executors[type_ as usize / 64] |= 1 << (type_ % 64);
+        for (attribute, bits) in [(EXECUTORS, &mut to.executors), (GUARDED, &mut to.guarded)] {
+            let found = self.policy.types.iter().filter(|type_| type_.attribute && type_.name == attribute);
+            for type_ in found.flat_map(|attribute| attribute.set.iter()) {
+                bits[type_ as usize / 64] |= 1 << (type_ % 64);
+            }
         }
         for name in unconfined {
             let type_ = self.type_of(name).ok_or_else(|| GenerationError::NoType(name.clone()))?;

@@ -36,6 +36,7 @@ pub use self::{
 };
 use crate::{
     events::Ring,
+    guarded::{self, Domains},
     mapping::Mapping,
     programs::{self, Pins, ProgramsError, refused},
     survival::program_id,
@@ -108,6 +109,7 @@ impl Guard {
         guard.prepare()?;
         // Before anything is asked: an empty table allows nothing.
         guard.put_in_force(database)?;
+        guarded::connect(&Pins::default(), &guard.pins)?;
         programs::attach(&guard.pins, &object)?;
         guard.register(&object)?;
         guard.adopt_running(database)?;
@@ -141,6 +143,7 @@ impl Guard {
             _ => {}
         }
         programs::unpin(&pins)?;
+        guarded::disconnect(&Pins::default())?;
         Ok(running)
     }
 
@@ -190,10 +193,10 @@ impl Guard {
         for number in found.keys() {
             found.delete(&number).map_err(refused("forget which processes ran"))?;
         }
-        let mut known = 0;
+        let (mut known, domains) = (0, Domains::open(Pins::default())?);
         // What they fork meanwhile is found in the next round.
         loop {
-            let running = running::find(database);
+            let running = running::find(database, domains.as_ref());
             if running.len() <= known {
                 return Ok(());
             }

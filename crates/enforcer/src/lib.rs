@@ -15,6 +15,7 @@ pub mod enforcer;
 pub mod events;
 pub mod generation;
 pub mod guard;
+mod guarded;
 pub mod hooks;
 pub mod inquiries;
 mod iterator;

@@ -72,7 +72,8 @@ SEC("lsm.s/bprm_check_security") int BPF_PROG(guard_exec, struct linux_binprm *b
 		denied = tg_guard_check_exec(bprm, task, class, first);
 	if (denied || !first)
 		return denied ? -EPERM : 0;
-	if (!class && !tg_guard_is_daemon(bpf_get_current_task_btf()->cred))
+	if (!class && !tg_guard_is_daemon(bpf_get_current_task_btf()->cred) &&
+	    !tg_guard_enters_domain())
 		return 0;
 	task = tg_guard_make();
 	if (!task)
@@ -97,13 +98,13 @@ static __noinline int tg_guard_begins(const struct tg_guard_program_of *program)
 	return known && known->mode >= TG_GUARD_WARN;
 }
 
-/* The class after the exec. */
+/* The class after the exec, whatever the domain is. */
 static __always_inline __u32 tg_guard_next_class(struct linux_binprm *bprm,
 						 const struct tg_guard_task *task)
 {
 	struct cred *new = bprm->cred;
 	const struct cred *old = bpf_get_current_task_btf()->cred;
-	__u32 class = task ? task->class : 0;
+	__u32 class = task ? task->class & ~TG_GUARD_IN_DOMAIN : 0;
 
 	if (!tg_guard_is_privileged(new))
 		return 0;
@@ -118,21 +119,21 @@ SEC("lsm.s/bprm_creds_from_file")
 int BPF_PROG(guard_creds, struct linux_binprm *bprm, struct file *file)
 {
 	struct tg_guard_task *task = tg_guard_current();
-	__u32 class = tg_guard_next_class(bprm, task);
+	__u32 class = tg_guard_next_class(bprm, task), domain = tg_guard_take_domain();
 
-	if (!task && !class)
+	if (!task && !class && !domain)
 		return 0;
 	task = tg_guard_make();
 	if (!task)
 		return -ENOMEM;
-	if (class && !(task->flags & TG_GUARD_NEXT)) {
+	if ((class || domain) && !(task->flags & TG_GUARD_NEXT)) {
 		tg_guard_describe(file, &task->next);
 		task->flags |= TG_GUARD_NEXT;
 	}
 	if (!class && task->flags & TG_GUARD_NEXT && !(task->flags & TG_GUARD_NEXT_FREE) &&
 	    tg_guard_is_daemon(bprm->cred) && tg_guard_begins(&task->next))
 		class = TG_GUARD_BY_DAEMON;
-	task->next_class = class;
+	task->next_class = class | domain;
 	/* A thread that executes something takes the place of the leader. */
 	if (bpf_get_current_task_btf()->group_leader != bpf_get_current_task_btf())
 		return tg_guard_enter(TG_KERNEL_ADDRESS(bpf_get_current_task_btf()), task);
@@ -174,7 +175,12 @@ SEC("lsm/task_alloc") int BPF_PROG(guard_fork, struct task_struct *child, unsign
 
 SEC("lsm/task_free") int BPF_PROG(guard_free, struct task_struct *task)
 {
-	tg_guard_forget(TG_KERNEL_ADDRESS(task));
+	__u64 key = TG_KERNEL_ADDRESS(task);
+
+	tg_guard_forget(key);
+	/* Its last exec may have failed. */
+	if (bpf_map_lookup_elem(&guard_domains, &key))
+		bpf_map_delete_elem(&guard_domains, &key);
 	return 0;
 }
 

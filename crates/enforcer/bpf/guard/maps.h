@@ -7,6 +7,7 @@
 #define TOLLGATE_GUARD_MAPS_H
 
 #include "guard.h"
+#include "../guard_domains.h"
 #include "../libbpf.h"
 
 /*
@@ -44,6 +45,9 @@ struct {
 	__type(key, __u64);
 	__type(value, struct tg_guard_task);
 } guard_processes SEC(".maps");
+
+/* Who is entering a domain that the policy marks as guarded (guard_domains.h). */
+struct tg_guard_domains guard_domains SEC(".maps");
 
 /*
  * Processes that run already when the guard starts, by their numbers: guard_adopt gives them this.

@@ -77,12 +77,35 @@ static __noinline int tg_guard_forget(__u64 key)
 	return 0;
 }
 
-/* Why the current task is checked now; 0: it is not. */
+/* Whether the current thread enters a domain that the policy marks as guarded, by the exec that is
+ * under way: TG_GUARD_IN_DOMAIN or 0. */
+static __always_inline __u32 tg_guard_enters_domain(void)
+{
+	__u64 key = bpf_get_current_task();
+
+	return bpf_map_lookup_elem(&guard_domains, &key) ? TG_GUARD_IN_DOMAIN : 0;
+}
+
+/* The same, for the last time in this exec. */
+static __always_inline __u32 tg_guard_take_domain(void)
+{
+	__u64 key = bpf_get_current_task();
+	__u32 domain = tg_guard_enters_domain();
+
+	if (domain)
+		bpf_map_delete_elem(&guard_domains, &key);
+	return domain;
+}
+
+/* Why the current task is checked now; 0: it is not. In a domain that the policy marks as guarded
+ * it is checked as a daemon, with or without privilege. */
 static __always_inline __u32 tg_guard_class_of(const struct tg_guard_task *task)
 {
-	if (!task || !task->class)
-		return 0;
-	return tg_guard_is_privileged(bpf_get_current_task_btf()->cred) ? task->class : 0;
+	__u32 class = task ? task->class : 0, domain = class & TG_GUARD_IN_DOMAIN;
+
+	if (class != domain && tg_guard_is_privileged(bpf_get_current_task_btf()->cred))
+		return class & ~TG_GUARD_IN_DOMAIN;
+	return domain ? TG_GUARD_BY_DAEMON : 0;
 }
 
 /* Whether a privileged process that executes something now begins as a daemon. */

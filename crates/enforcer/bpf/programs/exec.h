@@ -18,6 +18,7 @@
 #include "../bounds.h"
 #include "../cache.h"
 #include "../compiler.h"
+#include "../contexts.h"
 #include "../credential.h"
 #include "../credential_put.h"
 #include "../descriptor.h"
@@ -170,6 +171,28 @@ static __noinline int tg_new_domain(struct tg_exec *exec, __u32 wanted, int unco
 	return 0;
 }
 
+/* Tells the guard, if it runs, whether a process enters a domain that the policy marks as guarded.
+ * Returns 0, or an error: without the guard it must not run there. */
+TG_FUNCTION int tg_tell_guard(__u32 sid)
+{
+	__u32 zero = 0, one = 1, type = 0;
+	__u64 thread = bpf_get_current_task();
+	void *domains = bpf_map_lookup_elem(&to_guard, &zero);
+	struct tg_generation *generation;
+
+	if (!domains)
+		return 0;
+	generation = tg_find_generation(TG_IN_FORCE);
+	if (generation)
+		type = tg_context_of(generation, sid).type & (TG_TYPES - 1);
+	if (type && generation->guarded[type >> 6] >> (type & 63) & 1)
+		return bpf_map_update_elem(domains, &thread, &one, BPF_ANY);
+	/* What an exec that failed has left. */
+	if (bpf_map_lookup_elem(domains, &thread))
+		bpf_map_delete_elem(domains, &thread);
+	return 0;
+}
+
 /* selinux_bprm_creds_for_exec */
 SEC("lsm/bprm_creds_for_exec") int BPF_PROG(bprm_creds_for_exec, struct linux_binprm *bprm)
 {
@@ -196,6 +219,8 @@ SEC("lsm/bprm_creds_for_exec") int BPF_PROG(bprm_creds_for_exec, struct linux_bi
 		if (result)
 			exec.new = exec.old;
 	}
+	if (tg_tell_guard(exec.new))
+		return -ENOMEM;
 	if (exec.new == exec.old)
 		return unconfined ? 0
 				  : tg_check_path(inode, &bprm->file->f_path,

@@ -43,10 +43,10 @@ use crate::{
     datapath::running::Datapath,
     enforcer::{Enforcer, Known, task_of},
     events::Reader,
-    guard,
+    guard, guarded,
     inquiries::Inquiries,
     labels,
-    programs::{self, ProgramsError},
+    programs::{self, Pins, ProgramsError},
     shares::Holder,
 };
 
@@ -132,6 +132,10 @@ impl Enforced {
 
     /// Logs what the guard denies, too.
     pub fn watch_guard(&mut self, log: guard::Log) {
+        let connect = |enforcer: &Enforcer| guarded::connect(&enforcer.options().pins, &Pins::of_guard());
+        if let Some(Err(cause)) = self.enforcer.as_ref().map(connect) {
+            error!(%cause, "the guard does not see who enters domains with the attribute `guarded`: {cause}");
+        }
         self.guard = Some(log);
     }
 

@@ -9,18 +9,26 @@ use std::{
     path::Path,
 };
 
-use tollgate_abi::guard::{TG_GUARD_BY_DAEMON, TG_GUARD_BY_SETUID, TG_GUARD_PATH, tg_guard_program_of, tg_guard_task};
+use tollgate_abi::guard::{
+    TG_GUARD_BY_DAEMON, TG_GUARD_BY_SETUID, TG_GUARD_IN_DOMAIN, TG_GUARD_PATH, tg_guard_program_of, tg_guard_task,
+};
 use tollgate_guard::{Class, Database, Digest, Mode};
+
+use crate::guarded::Domains;
 
 /// What /proc says of a deleted file.
 const DELETED: &[u8] = b" (deleted)";
 
 /// The processes, by their numbers, and how the programs keep them.
-pub(super) fn find(database: &Database) -> Vec<(u32, tg_guard_task)> {
+pub(super) fn find(database: &Database, domains: Option<&Domains>) -> Vec<(u32, tg_guard_task)> {
     let processes = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
     let number = |entry: &fs::DirEntry| entry.file_name().to_str()?.parse::<u32>().ok();
     let mut digests = Digests::default();
-    let guarded = |entry: fs::DirEntry| Some((number(&entry)?, look(&entry.path(), database, &mut digests)?));
+    let guarded = |entry: fs::DirEntry| {
+        let number = number(&entry)?;
+        let domain = if domains.is_some_and(|domains| domains.have(number)) { TG_GUARD_IN_DOMAIN } else { 0 };
+        Some((number, look(&entry.path(), domain, database, &mut digests)?))
+    };
     processes.filter_map(guarded).collect()
 }
 
@@ -39,26 +47,26 @@ impl Digests {
     }
 }
 
-/// `None`: it is not guarded, or has ended.
-fn look(process: &Path, database: &Database, digests: &mut Digests) -> Option<tg_guard_task> {
+/// How a process is guarded, whose domain the policy marks (`TG_GUARD_IN_DOMAIN`) or not (0). `None`: it is not guarded, or
+/// has ended.
+fn look(process: &Path, domain: u32, database: &Database, digests: &mut Digests) -> Option<tg_guard_task> {
     let status = fs::read_to_string(process.join("status")).ok()?;
-    if !is_privileged(&status) || is_elsewhere(process) {
-        return None;
-    }
     let (has_terminal, user) = (has_terminal(process)?, ids(&status, "Uid:")[0]);
-    // Root's own, from a terminal.
-    if has_terminal && user == 0 {
+    // What root does from a terminal is its own.
+    let matters = is_privileged(&status) && !is_elsewhere(process) && (!has_terminal || user != 0);
+    if !matters && domain == 0 {
         return None;
     }
     let digest = digests.of(&process.join("exe"))?;
     let known = database.name_of(&digest).and_then(|name| database.program(name));
     let is_daemon = !has_terminal
         && (database.default_mode(Class::Daemon) != Mode::Off || known.is_some_and(|known| known.mode >= Mode::Warn));
-    let class = match is_daemon {
-        true => TG_GUARD_BY_DAEMON,
-        false if user != 0 => TG_GUARD_BY_SETUID,
-        false => return None,
+    let class = match matters {
+        true if is_daemon => TG_GUARD_BY_DAEMON,
+        true if user != 0 => TG_GUARD_BY_SETUID,
+        _ => 0,
     };
+    let class = Some(class | domain).filter(|class| *class != 0)?;
     let mut program = tg_guard_program_of { content: digest.words(), path: [0; TG_GUARD_PATH as usize] };
     let path = fs::read_link(process.join("exe")).ok()?;
     let path = path.as_os_str().as_bytes();

@@ -7,6 +7,7 @@ use tollgate_guard::{Class, Database, Mode};
 use tracing::warn;
 
 use super::{Finding, Guard, GuardError};
+use crate::{guarded, programs::Pins};
 
 impl Guard {
     /// What it does, with the database in force. `found` is what the canary has found; without one, only links are looked for.
@@ -33,9 +34,16 @@ impl Guard {
             warned: counts.warned,
             learnt: counts.learnt,
             lost: counts.lost,
-            alarm: found.or(links.as_ref()).and_then(Finding::alarm),
+            alarm: found.or(links.as_ref()).and_then(Finding::alarm).or_else(|| self.is_deaf()),
             watched: self.is_watched(),
         }
+    }
+
+    /// The problem, if the enforcer does not tell it of domains.
+    fn is_deaf(&self) -> Option<String> {
+        guarded::is_deaf(&Pins::default(), &self.pins).then(|| {
+            "the guard does not see who enters domains with the attribute `guarded`: start the daemon again".to_owned()
+        })
     }
 
     /// Whether a daemon's canary looks after it.
