@@ -156,6 +156,14 @@ static int traces(void)
 {
 	return ptrace(PTRACE_SEIZE, getppid(), 0, 0);
 }
+/* The same, without ptrace(2): all of this program's processes have the word at one address. */
+static int pokes(void)
+{
+	static char word;
+	struct iovec here = {&word, 1}, there = here;
+
+	return process_vm_writev(getppid(), &here, 1, &there, 1, 0) == 1 ? 0 : -1;
+}
 static int starts_poller(void)
 {
 	unsigned parameters[30] = {[2] = 2}; /* IORING_SETUP_SQPOLL */
@@ -275,6 +283,31 @@ static int memory(void)
 	return syscall(SYS_execveat, file, "", (char *[]){"sh", "-c", line, 0}, (char *[]){0},
 		       AT_EMPTY_PATH);
 }
+/* The user has made a program, opened and deleted it. */
+static int deleted(void)
+{
+	char line[64];
+
+	snprintf(line, sizeof line, "echo > /marks/%s", mark);
+	return syscall(SYS_execveat, atoi(getenv("DELETED")), "", (char *[]){"sh", "-c", line, 0},
+		       (char *[]){0}, AT_EMPTY_PATH);
+}
+/* Traces a child, which asks for it: ptrace(2) checks nothing then. */
+static int traced(void)
+{
+	int status;
+	pid_t child = fork();
+
+	if (!child) {
+		if (!ptrace(PTRACE_TRACEME, 0, 0, 0))
+			shell();
+		_exit(errno);
+	}
+	while (waitpid(child, &status, 0) == child && WIFSTOPPED(status))
+		ptrace(PTRACE_CONT, child, 0, 0);
+	errno = WEXITSTATUS(status);
+	return errno ? -1 : 0;
+}
 static int script(void)
 {
 	return execl("/bin/script", "script", mark, (char *)0);
@@ -378,6 +411,19 @@ static void make_users_namespace(void)
 	setenv("NAMESPACE", number, 1);
 }
 
+/* Makes the program of `deleted`, which is open from then on. */
+static void delete_users_program(void)
+{
+	char number[16];
+	int to = open("/marks/program", O_CREAT | O_WRONLY, 0755);
+
+	if (copied("/bin/busybox", to) || write(to, "x", 1) != 1 || close(to))
+		fprintf(stderr, "acts: no program of the user\n");
+	snprintf(number, sizeof number, "%d", open("/marks/program", O_RDONLY));
+	unlink("/marks/program");
+	setenv("DELETED", number, 1);
+}
+
 static const struct act {
 	const char *name;
 	int (*act)(void);
@@ -403,6 +449,7 @@ static const struct act {
 	{"module", loads_module},
 	{"bpf", makes_map},
 	{"ptrace", traces},
+	{"poke", pokes},
 	{"io_uring", starts_poller},
 	{"userfaultfd", watches_faults},
 	{"namespace", makes_namespace},
@@ -419,6 +466,8 @@ static const struct act {
 	{"vfork", vforks},
 	{"thread", thread},
 	{"memfd", memory},
+	{"deleted", deleted},
+	{"traced", traced},
 	{"script", script},
 	{"loader", loader},
 	{"itself", itself},
@@ -455,6 +504,8 @@ int main(int argc, char **argv)
 		if (setgroups(0, 0) || setgid(1000) || setuid(1000))
 			return 2;
 		make_users_namespace();
+		if (!strcmp(argv[2], "deleted"))
+			delete_users_program();
 		execv(program ? program : "/bin/privileged", argv + 1);
 		return 2;
 	}

@@ -104,23 +104,32 @@ fn watch(guard: &Guard, ends: &AtomicBool, finding: &Mutex<Finding>) {
         error!(%cause, "which of the guard's programs were detached before now is not known: {cause}");
         guard.attached()
     });
-    let mut last = Finding::Runs;
-    while !ends.load(Ordering::SeqCst) {
-        let found = look(guard, &expected);
-        if found != last {
+    let searching = Mutex::new(());
+    thread::scope(|scope| {
+        let mut last = Finding::Runs;
+        while !ends.load(Ordering::SeqCst) {
+            let found = look(guard, &expected);
+            if found == last {
+                thread::park_timeout(PERIOD);
+                continue;
+            }
             finding.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&found);
-            tell(guard, &found);
+            match found.alarm() {
+                Some(alarm) => mend(guard, &found, &alarm),
+                None => {
+                    info!("the guard's programs run again");
+                    // This reads the programs of all processes, which takes seconds.
+                    scope.spawn(|| find_slipped(guard, &searching));
+                }
+            }
             last = found;
-        } else {
-            thread::park_timeout(PERIOD);
         }
-    }
-    guard.set_canary(0);
+        guard.set_canary(0);
+    });
 }
 
-/// Reports what has changed, and mends it.
-fn tell(guard: &Guard, found: &Finding) {
-    let Some(alarm) = found.alarm() else { return run_again(guard) };
+/// Reports a problem, and mends it.
+fn mend(guard: &Guard, found: &Finding, alarm: &str) {
     match found {
         Finding::Gone(names) => {
             error!("{alarm}; their programs are attached again");
@@ -133,25 +142,23 @@ fn tell(guard: &Guard, found: &Finding) {
     }
 }
 
-/// Finds processes that should be guarded and are not, because no program saw what they executed.
-fn run_again(guard: &Guard) {
+/// Finds processes that should be guarded and are not, because no program saw what they executed. One search at a time: they
+/// have a map in common.
+fn find_slipped(guard: &Guard, searching: &Mutex<()>) {
+    let _alone = searching.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(database) = guard.read_database() else {
         return error!(
-            "the guard's programs run again; who was not guarded meanwhile is not known, because {FILE} is not the database \
-             in force: load it with `tollgate guard load`, and start the guard again"
+            "who was not guarded while programs did not run is not known, because {FILE} is not the database in force: load \
+             it with `tollgate guard load`, and start the guard again"
         );
     };
     let before = guard.processes();
     match guard.adopt_running(&database) {
         Ok(()) => {
             let slipped = guard.processes().saturating_sub(before);
-            info!(
-                "the guard's programs run again; {slipped} processes that had not been guarded meanwhile are guarded now"
-            );
+            info!("{slipped} processes that had not been guarded while programs did not run are guarded now");
         }
-        Err(cause) => {
-            error!(%cause, "the guard's programs run again; who was not guarded meanwhile is not known: {cause}")
-        }
+        Err(cause) => error!(%cause, "who was not guarded while programs did not run is not known: {cause}"),
     }
 }
 
