@@ -45,8 +45,8 @@ const NAMES: [(&str, bool); 8] = [
 ];
 /// All but this is allowed by now: mount was learnt.
 const ITSELF: &str = "tollgate guard add 'allow /bin/privileged unlink any'; acts user unpin umount";
-/// A program gets privilege.
-const REGISTER: &str = "cp /bin/acts /bin/tool; echo 333 >>/bin/tool; chmod 4755 /bin/tool; sleep 1; tail -1 /log/daemon.log; \
+/// Programs get privilege.
+const REGISTER: &str = "acts setcap; sleep 1; tail -1 /log/daemon.log; cp /bin/acts /bin/tool; echo 333 >>/bin/tool; chmod 4755 /bin/tool; sleep 1; tail -1 /log/daemon.log; \
                         tollgate guard list | grep 'program /bin/tool'; tollgate guard mode /bin/tool enforce";
 /// Another one replaces it, as dpkg does, while no daemon could enter it.
 const REPLACE: &str = "daemon=$(cat /run/tollgate/lock); PROGRAM=/bin/tool acts user write; \
@@ -63,22 +63,35 @@ fn script<'s>(guest: Guest<'s>) -> Guest<'s> {
     let names = format!(
         "tollgate guard add 'allow /bin/privileged write /guarded/1' 'allow /bin/privileged write /guarded/tmp.??????'; {names}"
     );
-    let busybox = "tollgate guard add /bin/busybox 'allow /bin/privileged exec /bin/busybox until untrusted'";
+    let learn = "tollgate guard learn --log /log";
+    let learns = format!(
+        "{}; {calls}; sleep 2; {learn} --since 1s; echo now; {learn} --since 1day; {learn} --write",
+        mode("learn")
+    );
+    let warns = format!("{}; {PREPARE}; acts user fork; sleep 1; tail -1 /log/daemon.log; {MARKS}", mode("warn"));
+    let busybox = "ifconfig lo up; tollgate guard add /bin/busybox 'allow /bin/privileged setuid 0' \
+                   'allow /bin/privileged exec /bin/busybox until network untrusted identity'";
     guest
         .step("set up", SET_UP)
         .step("calls without", &calls)
         .step("ways without", &ways)
-        .step("start", &format!("/bin/rootd wait /order >/told & sleep 0.5; {START}"))
+        .step("start", &format!("syslogd -O /syslog; /bin/rootd wait /order >/told & sleep 0.5; {START}"))
         .step("running", &format!("{PREPARE}; echo shell >/order; wait; cat /told; {MARKS}"))
         .step("calls with", &format!("{}; {calls}", mode("enforce")))
         .step("names", &names)
         .step("unnamed", "acts user unnamed")
         .step("ways with", &ways)
-        .step("logged", "cat /log/daemon.log")
-        .step("learn", &format!("{}; {calls}; sleep 1.5; tollgate guard learn --write --log /log", mode("learn")))
+        .step("logged", "cat /log/daemon.log; grep -m 1 'authpriv.warn' /syslog")
+        .step("warned", &warns)
+        .step("learn", &learns)
         .step("calls learnt", &format!("{}; {calls}", mode("enforce")))
         .step("itself", ITSELF)
-        .step("ended", &format!("{busybox}; {PREPARE}; acts user shell; acts user misled; {MARKS}"))
+        .step(
+            "ended",
+            &format!(
+                "{busybox}; {PREPARE}; for act in shell misled received changed; do acts user $act; done; {MARKS}"
+            ),
+        )
         .step("registered", REGISTER)
         .step("replaced", REPLACE)
         .step("entered", "sleep 1; tollgate guard list | grep 'program /bin/tool'")
@@ -100,7 +113,8 @@ fn denies_each_call_that_no_rule_allows_whatever_a_process_does_to_lose_its_guar
         check_calls(&steps);
         check_ways(&steps);
         steps["itself"].is(0, &["unpin: Operation not permitted", "umount: Operation not permitted"]);
-        steps["registered"].is(0, &["registered the program /bin/tool", "program /bin/tool learn sha256:"]);
+        let registered = ["/guarded/file", "/bin/tool"].map(|path| format!("registered the program {path}"));
+        steps["registered"].is(0, &[&registered[0], &registered[1], "program /bin/tool learn sha256:"]);
         for (name, is_allowed) in NAMES {
             let answer = if is_allowed { "done" } else { "Operation not permitted" };
             steps["names"].is(0, &[&format!("{name} another: {answer}")]);
@@ -230,7 +244,12 @@ fn check_calls(steps: &BTreeMap<String, Step>) {
         "+ allow /bin/privileged setgid 5\n",
         "+ allow /bin/privileged io_uring\n",
     ];
-    steps["learn"].is(0, &rules);
+    let learnt = steps["learn"].is(0, &rules).text.split_once("now\n").unwrap();
+    assert!(!learnt.0.contains("+ "), "nothing is new in the last second: {}", learnt.0);
+    assert_eq!(learnt.1.matches(rules[0]).count(), 2, "in the last day, and when it is entered: {}", learnt.1);
+    let warned = "GUARD granted with a warning: no rule `allow /bin/privileged exec /bin/busybox`";
+    steps["warned"].is(0, &[warned, "marks: fork\n"]);
+    steps["logged"].is(0, &["authpriv.warn GUARD denied: no rule `"]);
     steps["logged"].is(0, &["GUARD denied: no rule `allow /bin/privileged chown /guarded/file` (process"]);
 }
 
@@ -246,7 +265,8 @@ fn check_ways(steps: &BTreeMap<String, Step>) {
     assert!(marks("running").is_empty(), "it ran before the guard: {}", steps["running"].text);
     steps["running"].is(0, &["shell: Operation not permitted"]);
     assert_eq!(marks("ended"), ["shell"], "{}", steps["ended"].text);
-    steps["ended"].is(0, &["misled: Operation not permitted"]);
+    let ended = ["misled", "received", "changed"].map(|act| format!("{act}: Operation not permitted"));
+    steps["ended"].is(0, &ended.each_ref().map(String::as_str));
 }
 
 /// The program of the acts, and the one that needs a loader.

@@ -11,6 +11,7 @@
 #include <grp.h>
 #include <linux/bpf.h>
 #include <linux/capability.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -22,6 +23,7 @@
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -345,6 +347,26 @@ static int misled(void)
 	return read(file, text, sizeof text) < 0 ? -1 : shell();
 }
 
+/* Receives from a network, and then executes something. */
+static int received(void)
+{
+	struct sockaddr_in own = {.sin_family = AF_INET,
+				  .sin_port = htons(4000),
+				  .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	int socket_ = socket(AF_INET, SOCK_DGRAM, 0);
+	char text[8];
+
+	if (bind(socket_, (void *)&own, sizeof own) || connect(socket_, (void *)&own, sizeof own) ||
+	    send(socket_, "x", 1, 0) != 1)
+		return -1;
+	return recv(socket_, text, sizeof text, 0) != 1 ? -1 : shell();
+}
+/* Changes its identity, and then executes something. */
+static int changed(void)
+{
+	return sets_user() ? -1 : shell();
+}
+
 /* The least time of many calls, which is counted instructions where the clock is the processor. */
 static int costs(void)
 {
@@ -474,6 +496,8 @@ static const struct act {
 	{"failing", failing},
 	{"namespaced", namespaced},
 	{"misled", misled},
+	{"received", received},
+	{"changed", changed},
 	{"cost", costs},
 };
 
