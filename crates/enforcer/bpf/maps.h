@@ -464,7 +464,7 @@ struct {
  * The guard's map `guard_domains`, while the guard runs.
  * Writer: who starts or ends the guard or enforcement.
  * Reader: the programs, at exec.
- * Size: one guard.
+ * Size: one guard. It cannot be full.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
