@@ -35,8 +35,8 @@ struct tg_tables {
 	__u8 bytes[TG_CAPACITY];
 } __attribute__((aligned(8)));
 
-/* A matrix of __u16 in blocks of TG_BLOCK columns. Most blocks of a policy are alike, so each is stored
- * once, and a row has the numbers of its blocks. The last block of a row ends in zeros. */
+/* A matrix of __u16 in blocks of TG_BLOCK columns. Most blocks of a policy are alike, so each is
+ * stored once, and a row has the numbers of its blocks. The last block of a row ends in zeros. */
 struct tg_folded {
 	__u32 index_at; /* __u16 [rows][width] */
 	__u32 width;	/* blocks per row */
@@ -53,11 +53,11 @@ struct tg_header {
 	__u32 type_at, class_at, role_at, user_at; /* records, [0] unused */
 	__u32 sensitivity_at; /* __u32: the level with all categories that a sensitivity may have,
 				 [0] unused */
-	struct tg_folded matrix;  /* [rows][columns]: a vector */
-	struct tg_folded vector;  /* [vectors][classes + 1]: a tuple */
-	__u32 tuple_at;	      /* struct tg_tuple; [0] is all zero */
-	__u32 code_at;	      /* struct tg_step */
-	__u32 extended_at;    /* struct tg_extended */
+	struct tg_folded matrix; /* [rows][columns]: a vector */
+	struct tg_folded vector; /* [vectors][classes + 1]: a tuple */
+	__u32 tuple_at;		 /* struct tg_tuple; [0] is all zero */
+	__u32 code_at;		 /* struct tg_step */
+	__u32 extended_at;	 /* struct tg_extended */
 	__u32 key_at, key_shift; /* struct tg_entry; 1 << (64 - key_shift) slots */
 	__u32 reserved;
 };
