@@ -32,8 +32,9 @@ const SET_UP: &str = "chown 0:0 /bin/acts; cp /bin/acts /bin/privileged; echo 1 
 const START: &str = "tollgate enforce --guard --log /log && tollgate guard status";
 const MARKS: &str = "echo marks: $(ls /marks)";
 
-/// Names of files, and whether rules of names that change allow them.
-const NAMES: [(&str, bool); 8] = [
+/// Names of files, and whether rules allow them: those of names that change, and of names as long as what the programs read at
+/// once, or longer.
+const NAMES: [(&str, bool); 15] = [
     ("7", true),
     ("1234567890123", true),
     ("123456789012a", false),
@@ -42,7 +43,24 @@ const NAMES: [(&str, bool); 8] = [
     ("tmp.Ab3dEfg", false),
     ("tmp.Ab3dE", false),
     ("Tmp.Ab3dEf", false),
+    ("../else/7", false),
+    (NAME_OF_32, true),
+    ("32-characters-are-read-at-once-Z", false),
+    (NAME_OF_33, true),
+    ("33-characters-need-a-second-readZ", false),
+    (NAME_OF_101, true),
+    ("101-characters-need-four-of-them-so-that-the-last-one-is-short-and-begins-where-the-other-two-ended-Z", false),
 ];
+const NAME_OF_32: &str = "32-characters-are-read-at-once-A";
+const NAME_OF_33: &str = "33-characters-need-a-second-readA";
+const NAME_OF_101: &str =
+    "101-characters-need-four-of-them-so-that-the-last-one-is-short-and-begins-where-the-other-two-ended-A";
+/// Opens a file, which is there or is made, and renames one to it: that has the directory of the first name, or another one.
+const TRY: &str = "try() {
+    one() { FILE=$1 /bin/acts user $3 | sed \"s,^,$1 $2 ,\"; }
+    echo >/guarded/$1; one $1 opens another; one $1 opens make; rm /guarded/$1; one $1 makes make; rm -f /guarded/$1
+    echo x >/guarded/moved; one $1 moves move; rm -f /guarded/$1
+}";
 /// All but this is allowed by now: mount was learnt.
 const ITSELF: &str = "tollgate guard add 'allow /bin/privileged unlink any'; acts user unpin umount";
 /// Programs get privilege.
@@ -57,11 +75,13 @@ fn script<'s>(guest: Guest<'s>) -> Guest<'s> {
     let calls = format!("{PREPARE}; acts user {CALLS}; umount /guarded/mount");
     let ways = format!("{PREPARE}; for way in {WAYS}; do acts user $way; done; {MARKS}");
     let mode = |mode: &str| format!("tollgate guard mode /bin/privileged {mode}");
-    let names = NAMES
-        .map(|(name, _)| format!("echo >/guarded/{name}; echo -n '{name} '; FILE={name} acts user another"))
-        .join("; ");
+    let names = NAMES.map(|(name, _)| format!("try {name}")).join("; ");
+    let allowed = ["1", "tmp.??????", NAME_OF_32, NAME_OF_33, NAME_OF_101].map(|name| {
+        format!("tollgate guard add 'allow /bin/privileged write /guarded/{name}' 'allow /bin/privileged rename /guarded/{name}'")
+    });
     let names = format!(
-        "tollgate guard add 'allow /bin/privileged write /guarded/1' 'allow /bin/privileged write /guarded/tmp.??????'; {names}"
+        "{TRY}; {}; tollgate guard add 'allow /bin/privileged rename /guarded/moved'; mkdir /else; {names}",
+        allowed.join("; ")
     );
     let learn = "tollgate guard learn --log /log";
     let learns = format!(
@@ -117,7 +137,9 @@ fn denies_each_call_that_no_rule_allows_whatever_a_process_does_to_lose_its_guar
         steps["registered"].is(0, &[&registered[0], &registered[1], "program /bin/tool learn sha256:"]);
         for (name, is_allowed) in NAMES {
             let answer = if is_allowed { "done" } else { "Operation not permitted" };
-            steps["names"].is(0, &[&format!("{name} another: {answer}")]);
+            for act in ["opens another", "opens make", "makes make", "moves move"] {
+                steps["names"].is(0, &[&format!("{name} {act}: {answer}\n")]);
+            }
         }
         steps["unnamed"].is(0, &["unnamed: done"]);
         let denied = steps["replaced"].text.matches("write: Operation not permitted").count();

@@ -78,8 +78,15 @@ struct tg_guard_key {
 struct tg_guard_entry {
 	__u32 number; /* of the program, from 1 */
 	__u32 mode;   /* of the program, or of programs without an entry */
-	__u32 flags;  /* of the rule */
+	__u32 flags;  /* of the rule; of a program: which rules on files it has */
 };
+/* Which rules on files a program has, so that no others are looked up: these bits, for each call
+ * TG_GUARD_HAS more of them to the left. */
+#define TG_GUARD_HAS_ANY 1u
+#define TG_GUARD_HAS_PATH 2u
+#define TG_GUARD_HAS_BELOW 4u
+#define TG_GUARD_HAS_STEM 8u
+#define TG_GUARD_HAS 4u
 #define TG_GUARD_FREE 1u  /* what is executed is not guarded any more */
 #define TG_GUARD_UNTIL 8u /* bit of `flags` from which on they say what ends the rule */
 
@@ -98,10 +105,10 @@ struct tg_guard_question {
 	__u32 call;
 	__u32 value; /* an id, or bits */
 	__u32 history;
-	__u32 caller[TG_GUARD_WORDS]; /* digests; zeros: the content is not known */
-	__u32 target[TG_GUARD_WORDS]; /* of what is executed */
+	__u32 caller[TG_GUARD_WORDS]; /* its digest; zeros: the content is not known */
 	__u64 path[TG_GUARD_DEPTH];
-	__u64 stem; /* of the path without TG_GUARD_RANDOM characters; 0: its name is too short */
+	__u64 stem;  /* of the path without TG_GUARD_RANDOM characters; 0: its name is too short */
+	__u64 first; /* of `path` that is not 0 */
 };
 
 struct tg_guard_answer {
@@ -109,6 +116,7 @@ struct tg_guard_answer {
 	__u32 caller, target; /* numbers of programs; 0: the database lacks it */
 	__u32 allowed;	      /* by rules */
 	__u32 flags;	      /* of the rule, if there is one */
+	__u32 has;	      /* rules on files that the caller has for this call */
 };
 
 /*
@@ -128,7 +136,11 @@ struct tg_guard_task {
 	__u32 history;
 	struct tg_guard_program_of program;
 	struct tg_guard_program_of next; /* during an exec: what is executed, or the script */
+	/* What a table says of `program`: its number; its flags, and above them its mode. Both
+	 * begin with the table's id, because threads may find two tables. */
+	__u64 number, known;
 };
+#define TG_GUARD_MODE 28u     /* bit of `known` from which on it has the mode: above TG_GUARD_HAS */
 #define TG_GUARD_NEXT 1u      /* `next` is of the exec that is under way */
 #define TG_GUARD_NEXT_FREE 2u /* and the rule has the word `free` */
 
@@ -161,6 +173,8 @@ struct tg_guard_event {
 	char object[TG_GUARD_OBJECT];
 };
 
+#define TG_GUARD_BUCKETS 4096u
+
 /* All global variables of the guard's programs. */
 struct tg_guard_state {
 	__u64 asked, denied, warned, learnt;
@@ -173,6 +187,9 @@ struct tg_guard_state {
 	__u32 pins;	     /* device of the file system with the pins */
 	__u32 processes;     /* that are guarded */
 	__u32 database[TG_GUARD_WORDS]; /* SHA-256 of the database in force; the commands set it */
+	/* How many entries `guard_processes` has for the addresses of each bucket, or more: most
+	 * processes are not guarded, and need no look-up. */
+	__u32 entered[TG_GUARD_BUCKETS];
 };
 
 #endif

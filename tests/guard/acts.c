@@ -92,12 +92,24 @@ static int chmods(void)
 	return chmod("/guarded/file", 04755);
 }
 /* $FILE of the guarded folder. */
-static int opens_another(void)
+static const char *another(void)
 {
-	char path[64];
+	static char path[320];
 
 	snprintf(path, sizeof path, "/guarded/%s", getenv("FILE"));
-	return open(path, O_WRONLY);
+	return path;
+}
+static int opens_another(void)
+{
+	return open(another(), O_WRONLY);
+}
+static int makes_another(void)
+{
+	return open(another(), O_WRONLY | O_CREAT, 0644);
+}
+static int moves(void)
+{
+	return rename("/guarded/moved", another());
 }
 /* Without a name: with bits, and without, which no rule is needed for. */
 static int makes_unnamed_program(void)
@@ -452,6 +464,8 @@ static const struct act {
 } acts[] = {
 	{"write", opens},
 	{"another", opens_another},
+	{"make", makes_another},
+	{"move", moves},
 	{"truncate", truncates},
 	{"unlink", unlinks},
 	{"rename", renames},

@@ -487,6 +487,7 @@ struct linux_binprm {
 
 #define FMODE_READ 0x1
 #define FMODE_WRITE 0x2
+#define FMODE_CREATED 0x100000 /* by this open */
 #define O_APPEND 02000
 
 #define CLONE_THREAD 0x00010000
@@ -516,6 +517,7 @@ struct linux_binprm {
 #define ECHILD 10
 #define EAGAIN 11
 #define ENOMEM 12
+#define EEXIST 17
 #define EACCES 13
 #define EBUSY 16
 #define EINVAL 22

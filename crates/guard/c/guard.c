@@ -16,11 +16,16 @@ struct tollgate_guard_map {
 #include "guard_decide.h"
 
 void tollgate_guard_decide(const struct tollgate_guard_map *map,
-			   const struct tg_guard_question *question,
+			   const struct tg_guard_question *question, const __u32 *target,
 			   struct tg_guard_answer *answer);
 
 void tollgate_guard_decide(const struct tollgate_guard_map *map,
-			   const struct tg_guard_question *question, struct tg_guard_answer *answer)
+			   const struct tg_guard_question *question, const __u32 *target,
+			   struct tg_guard_answer *answer)
 {
-	tg_guard_decide(map, question, answer);
+	tg_guard_find_caller(map, question, answer);
+	tg_guard_begin(map, question, answer);
+	if (question->call == TG_GUARD_EXEC)
+		answer->target = tg_guard_number(map, target);
+	tg_guard_look_up(map, question, answer);
 }

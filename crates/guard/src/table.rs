@@ -3,13 +3,14 @@
 use std::{collections::HashMap, ffi::c_void, ptr};
 
 use tollgate_abi::guard::{
-    TG_GUARD_ANY, TG_GUARD_CHMOD, TG_GUARD_DEFAULT, TG_GUARD_DEPTH, TG_GUARD_EXEC, TG_GUARD_FREE, TG_GUARD_PATH_BELOW,
-    TG_GUARD_PATH_IS, TG_GUARD_PATH_STEM, TG_GUARD_PROGRAM, TG_GUARD_RULE, TG_GUARD_SETGID, TG_GUARD_SETUID,
-    TG_GUARD_UNTIL, TG_GUARD_WORDS, tg_guard_answer, tg_guard_entry, tg_guard_key, tg_guard_question,
+    TG_GUARD_ANY, TG_GUARD_CHMOD, TG_GUARD_DEFAULT, TG_GUARD_DEPTH, TG_GUARD_EXEC, TG_GUARD_FREE, TG_GUARD_HAS,
+    TG_GUARD_HAS_ANY, TG_GUARD_HAS_BELOW, TG_GUARD_HAS_PATH, TG_GUARD_HAS_STEM, TG_GUARD_PATH_BELOW, TG_GUARD_PATH_IS,
+    TG_GUARD_PATH_STEM, TG_GUARD_PROGRAM, TG_GUARD_RULE, TG_GUARD_SETGID, TG_GUARD_SETUID, TG_GUARD_UNTIL,
+    TG_GUARD_WORDS, tg_guard_answer, tg_guard_entry, tg_guard_key, tg_guard_question,
 };
 
 use crate::{
-    call::{Act, Place},
+    call::{Act, FileCall, Place},
     database::Database,
     decide::{Answer, Asked, Question},
     digest::Digest,
@@ -35,6 +36,7 @@ mod ffi {
         pub(super) fn tollgate_guard_decide(
             map: *const Map,
             question: *const tg_guard_question,
+            target: *const u32,
             answer: *mut tg_guard_answer,
         );
     }
@@ -58,7 +60,8 @@ impl Table {
         }
         let numbers: HashMap<&Name, u32> = database.programs().map(|(name, _)| name).zip(1..).collect();
         for (name, program) in database.programs() {
-            let entry = tg_guard_entry { number: numbers[name], mode: program.mode as u32, flags: 0 };
+            let flags = database.acts(name).fold(0, |has, (act, _)| has | rules(act));
+            let entry = tg_guard_entry { number: numbers[name], mode: program.mode as u32, flags };
             map.extend(program.digests.iter().map(|digest| ((TG_GUARD_PROGRAM, digest.words()), entry)));
         }
         for (caller, number) in &numbers {
@@ -87,17 +90,19 @@ impl Table {
             caller: digest(question.caller),
             ..tg_guard_question::default()
         };
+        let mut target = digest(None);
         match &question.asked {
-            Asked::Exec(target) => (raw.call, raw.target) = (TG_GUARD_EXEC, digest(*target)),
+            Asked::Exec(content) => (raw.call, target) = (TG_GUARD_EXEC, digest(*content)),
             Asked::Setuid(id) => (raw.call, raw.value) = (TG_GUARD_SETUID, *id),
             Asked::Setgid(id) => (raw.call, raw.value) = (TG_GUARD_SETGID, *id),
             Asked::Chmod(bits) => (raw.call, raw.value) = (TG_GUARD_CHMOD, *bits),
             Asked::File(call, path) => {
-                (raw.call, raw.path, raw.stem) = (*call as u32, self.hashes(path), self.stem(path))
+                (raw.call, raw.path, raw.stem) = (*call as u32, self.hashes(path), self.stem(path));
+                raw.first = raw.path.iter().take_while(|hash| **hash == 0).count() as u64;
             }
             Asked::Plain(call) => raw.call = *call as u32,
         }
-        let answer = self.ask(&raw);
+        let answer = self.ask(&raw, target);
         Answer {
             mode: Mode::of(answer.mode).unwrap_or(Mode::Enforce),
             caller_known: answer.caller != 0,
@@ -123,11 +128,11 @@ impl Table {
         stem.and_then(|stem| self.secret.path(stem).last().copied()).unwrap_or_default()
     }
 
-    fn ask(&self, question: &tg_guard_question) -> tg_guard_answer {
+    fn ask(&self, question: &tg_guard_question, target: Words) -> tg_guard_answer {
         let map = ffi::Map { table: ptr::from_ref(&self.map).cast(), find };
         let mut answer = tg_guard_answer::default();
-        // SAFETY: all three live during the call, and the evaluator keeps none of them. It calls `find` with `table`.
-        unsafe { ffi::tollgate_guard_decide(&raw const map, question, &raw mut answer) };
+        // SAFETY: all four live during the call, and the evaluator keeps none of them. It calls `find` with `table`.
+        unsafe { ffi::tollgate_guard_decide(&raw const map, question, target.as_ptr(), &raw mut answer) };
         answer
     }
 }
@@ -154,6 +159,18 @@ fn key(act: &Act, numbers: &HashMap<&Name, u32>, secret: Secret) -> (u32, u64, u
         Act::File(_, Place::Below(path)) => (TG_GUARD_PATH_BELOW, hash(path), 0),
         Act::File(_, Place::Any) | Act::Plain(_) => (TG_GUARD_RULE, TG_GUARD_ANY.into(), 0),
     }
+}
+
+/// What the entry of a caller says of a rule that it has.
+fn rules(act: &Act) -> u32 {
+    let Act::File(call, place) = act else { return 0 };
+    let kind = match place {
+        Place::Any => TG_GUARD_HAS_ANY,
+        Place::Is(_) => TG_GUARD_HAS_PATH,
+        Place::Below(_) => TG_GUARD_HAS_BELOW,
+        Place::Stem(_) => TG_GUARD_HAS_STEM,
+    };
+    kind << (TG_GUARD_HAS * (*call as u32 - FileCall::Write as u32))
 }
 
 fn words(first: &[u32]) -> Words {

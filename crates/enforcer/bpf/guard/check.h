@@ -13,22 +13,64 @@
 #include "../kernel.h"
 #include "../libbpf.h"
 
-/* Answers a question. Without a database nothing is known, so nothing is denied. */
-static __noinline void tg_guard_ask(const struct tg_guard_question *question,
-				    struct tg_guard_answer *answer)
+/* Finds what a table says of the caller: in the entry of its process, if it is from this table. */
+static __noinline int tg_guard_know_caller(void *table, struct tg_guard_task *task,
+					   const struct tg_guard_question *question,
+					   struct tg_guard_answer *answer)
+{
+	__u64 of = (__u64)((struct bpf_map *)table)->id << 32;
+	__u64 number = READ_ONCE(task->number) ^ of, known = READ_ONCE(task->known) ^ of;
+
+	answer->allowed = 0;
+	if (!(number >> 32 | known >> 32)) {
+		answer->caller = number;
+		answer->mode = (known >> TG_GUARD_MODE) & (TG_GUARD_MODES - 1);
+		answer->flags = known & ((1u << TG_GUARD_MODE) - 1);
+		return 0;
+	}
+	tg_guard_find_caller(table, question, answer);
+	WRITE_ONCE(task->number, of | answer->caller);
+	WRITE_ONCE(task->known, of | answer->mode << TG_GUARD_MODE | answer->flags);
+	return 0;
+}
+
+/* The table in force, after an answer that nothing is known, so that nothing is denied. */
+static __always_inline void *tg_guard_table_for(struct tg_guard_answer *answer)
 {
 	void *table = tg_guard_table();
 
-	answer->allowed = 1;
-	answer->mode = TG_GUARD_OFF;
+	*answer = (struct tg_guard_answer){.mode = TG_GUARD_OFF, .allowed = 1};
+	if (table)
+		__sync_fetch_and_add(&guard_state.asked, 1);
+	return table;
+}
+
+/* Answers a question about a file, which has a path only if the answer depends on it. `next`: the
+ * question had an answer for another file of this directory, whose path is known. */
+static __always_inline void tg_guard_ask_of_file(struct tg_guard_question *question,
+						 struct tg_guard_task *task, __u64 dentry,
+						 __u64 mount, int next,
+						 struct tg_guard_answer *answer)
+{
+	void *table = tg_guard_table_for(answer);
+
 	if (!table)
 		return;
-	__sync_fetch_and_add(&guard_state.asked, 1);
-	tg_guard_decide(table, question, answer);
+	tg_guard_know_caller(table, task, question, answer);
+	tg_guard_begin(table, question, answer);
+	if (answer->allowed || answer->mode == TG_GUARD_OFF)
+		return;
+	if (next)
+		tg_guard_hash_next(question, dentry);
+	else if (tg_guard_has_path(question->call))
+		tg_guard_hash_path(question, dentry, mount);
+	if (answer->has & TG_GUARD_HAS_STEM)
+		tg_guard_hash_stem(question, dentry, mount);
+	tg_guard_look_up(table, question, answer);
 }
 
 /* Counts what no rule allows. Returns whether it is reported. */
-static __noinline int tg_guard_count(const struct tg_guard_question *question,
+static __noinline int tg_guard_count(const struct tg_guard_question *question, const __u32 *target,
 				     const struct tg_guard_answer *answer)
 {
 	if (answer->allowed || answer->mode == TG_GUARD_OFF)
@@ -40,7 +82,7 @@ static __noinline int tg_guard_count(const struct tg_guard_question *question,
 	if (answer->mode != TG_GUARD_LEARN)
 		return 1;
 	__sync_fetch_and_add(&guard_state.learnt, 1);
-	return !tg_guard_is_met(question);
+	return !tg_guard_is_met(question, target);
 }
 
 static __always_inline int tg_guard_verdict(const struct tg_guard_answer *answer)
@@ -56,47 +98,68 @@ static __always_inline void tg_guard_describe_caller(struct tg_guard_question *q
 	__builtin_memcpy(question->caller, task->program.content, sizeof question->caller);
 }
 
-/* Checks a call of the current process. `dentry` and `mount` are addresses of the file that it is
- * about, or 0. */
-static __noinline int tg_guard_check_at(__u32 call, __u32 value, __u64 dentry, __u64 mount)
+/* Reports a call, with the path of the file that it is about. */
+static __noinline int tg_guard_report(const struct tg_guard_question *question,
+				      const struct tg_guard_task *task, __u32 mode, __u64 dentry,
+				      __u64 mount)
 {
-	struct tg_guard_task *task = tg_guard_current();
-	struct tg_guard_question question = {
-		.class = tg_guard_class_of(task),
-		.call = call,
-		.value = value,
-	};
-	struct tg_guard_answer answer = {};
-	struct tg_guard_event *event;
+	struct tg_guard_event *event = tg_guard_begin_event(question, 0, &task->program, mode);
 
-	if (!task || !question.class)
+	if (!event)
 		return 0;
+	if (dentry)
+		tg_guard_tell_path(event, dentry, mount);
+	bpf_ringbuf_submit(event, 0);
+	return 0;
+}
+
+/* Counts and reports an answer. Returns -EPERM or 0. */
+static __always_inline int tg_guard_audit(const struct tg_guard_question *question,
+					  const struct tg_guard_task *task,
+					  const struct tg_guard_answer *answer, __u64 dentry,
+					  __u64 mount)
+{
+	if (tg_guard_count(question, 0, answer))
+		tg_guard_report(question, task, answer->mode, dentry, mount);
+	return tg_guard_verdict(answer);
+}
+
+/* Checks a call of the current process, which is guarded by this entry. `dentry` and `mount` are
+ * addresses of the file that it is about, or 0. */
+static __noinline int tg_guard_check_at(struct tg_guard_task *task, __u32 call, __u32 value,
+					__u64 dentry, __u64 mount)
+{
+	struct tg_guard_question question = {.class = task->class, .call = call, .value = value};
+	struct tg_guard_answer answer;
+
 	tg_guard_describe_caller(&question, task);
-	if (tg_guard_has_path(call)) {
-		tg_guard_hash_path(&question, dentry, mount);
-		tg_guard_hash_stem(&question, dentry, mount);
-	}
-	tg_guard_ask(&question, &answer);
-	if (!tg_guard_count(&question, &answer))
-		return tg_guard_verdict(&answer);
-	event = tg_guard_begin_event(&question, &task->program, answer.mode);
-	if (event) {
-		if (dentry)
-			tg_guard_tell_path(event, dentry, mount);
-		bpf_ringbuf_submit(event, 0);
-	}
-	return tg_guard_verdict(&answer);
+	tg_guard_ask_of_file(&question, task, dentry, mount, 0, &answer);
+	return tg_guard_audit(&question, task, &answer, dentry, mount);
+}
+
+/* The same for two names in one directory, whose path is hashed once. */
+static __noinline int tg_guard_check_two(struct tg_guard_task *task, __u32 call, __u64 old,
+					 __u64 new, __u64 mount)
+{
+	struct tg_guard_question question = {.class = task->class, .call = call};
+	struct tg_guard_answer answer;
+
+	tg_guard_describe_caller(&question, task);
+	tg_guard_ask_of_file(&question, task, old, mount, 0, &answer);
+	if (tg_guard_audit(&question, task, &answer, old, mount))
+		return -EPERM;
+	/* The first answer depended on no path. */
+	if (answer.mode == TG_GUARD_OFF || (answer.allowed && !question.path[TG_GUARD_DEPTH - 1]))
+		return 0;
+	tg_guard_ask_of_file(&question, task, new, mount, 1, &answer);
+	return tg_guard_audit(&question, task, &answer, new, mount);
 }
 
 static __always_inline int tg_guard_check(__u32 call, __u32 value)
 {
-	return tg_guard_check_at(call, value, 0, 0) ? -EPERM : 0;
-}
+	struct tg_guard_task *task = tg_guard_checked();
 
-/* Whether the current process is guarded, for hooks that much else runs through. */
-static __always_inline int tg_guard_applies(void)
-{
-	return tg_guard_class_of(tg_guard_current()) != 0;
+	return task && tg_guard_check_at(task, call, value, 0, 0) ? -EPERM : 0;
 }
 
 #endif

@@ -26,18 +26,31 @@ static __always_inline void tg_guard_describe(struct file *file, struct tg_guard
 }
 
 /* Reports an exec that no rule allows, with the path of what is executed. */
-static __always_inline void tg_guard_report_exec(struct linux_binprm *bprm,
-						 const struct tg_guard_question *question,
-						 const struct tg_guard_program_of *caller,
-						 __u32 mode)
+static __always_inline void
+tg_guard_report_exec(struct linux_binprm *bprm, const struct tg_guard_question *question,
+		     const __u32 *target, const struct tg_guard_program_of *caller, __u32 mode)
 {
-	struct tg_guard_event *event = tg_guard_begin_event(question, caller, mode);
+	struct tg_guard_event *event = tg_guard_begin_event(question, target, caller, mode);
 
 	if (!event)
 		return;
 	if (bpf_d_path(&bprm->file->f_path, event->object, sizeof event->object) < 0)
 		event->object[0] = 0;
 	bpf_ringbuf_submit(event, 0);
+}
+
+/* Answers a question about what is executed. */
+static __noinline void tg_guard_ask_of_program(const struct tg_guard_question *question,
+					       const __u32 *target, struct tg_guard_answer *answer)
+{
+	void *table = tg_guard_table_for(answer);
+
+	if (!table)
+		return;
+	tg_guard_find_caller(table, question, answer);
+	tg_guard_begin(table, question, answer);
+	answer->target = tg_guard_number(table, target);
+	tg_guard_look_up(table, question, answer);
 }
 
 /* Checks what a guarded process executes. Each file of an exec comes here: a script, then its
@@ -47,16 +60,17 @@ static __always_inline int tg_guard_check_exec(struct linux_binprm *bprm,
 {
 	struct tg_guard_question question = {.class = class, .call = TG_GUARD_EXEC};
 	struct tg_guard_answer answer = {};
+	__u32 target[TG_GUARD_WORDS] = {};
 	struct tg_guard_program_of *caller = first ? &task->program : &task->next;
 
 	question.history = READ_ONCE(task->history);
 	__builtin_memcpy(question.caller, caller->content, sizeof question.caller);
-	tg_guard_content_of(bprm->file, question.target);
-	tg_guard_ask(&question, &answer);
+	tg_guard_content_of(bprm->file, target);
+	tg_guard_ask_of_program(&question, target, &answer);
 	if (first && answer.allowed && answer.flags & TG_GUARD_FREE)
 		task->flags |= TG_GUARD_NEXT_FREE;
-	if (tg_guard_count(&question, &answer))
-		tg_guard_report_exec(bprm, &question, caller, answer.mode);
+	if (tg_guard_count(&question, target, &answer))
+		tg_guard_report_exec(bprm, &question, target, caller, answer.mode);
 	return tg_guard_verdict(&answer);
 }
 
@@ -154,6 +168,7 @@ SEC("lsm/bprm_committing_creds") int BPF_PROG(guard_commit, struct linux_binprm 
 	task->class = task->next_class;
 	task->flags = 0;
 	task->history = 0;
+	task->number = task->known = 0;
 	__builtin_memcpy(&task->program, &task->next, sizeof task->program);
 	return 0;
 }

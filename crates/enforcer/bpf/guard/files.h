@@ -19,24 +19,29 @@
 #define TG_PORT_MINOR 4u
 #define TG_TMPFILE 020000000u /* __O_TMPFILE */
 
-/* Checks a call on a file, by its dentry and mount. A call on the file system with the pins may end
- * the guard. */
-static __noinline int tg_guard_check_file(__u32 call, __u32 value, __u64 dentry, __u64 mount)
+/* Whether a file is on the file system with the pins: a call on it may end the guard. */
+static __always_inline int tg_guard_is_pinned(const struct dentry *dentry)
 {
-	__u64 sb = (__u64)TG_MEMBER(dentry, struct dentry, d_sb);
 	__u32 pins = READ_ONCE(guard_state.pins);
 
-	if (pins && TG_MEMBER(sb, struct super_block, s_dev) == pins &&
-	    tg_guard_check_at(TG_GUARD_ITSELF, 0, dentry, mount))
-		return -EPERM;
-	return tg_guard_check_at(call, value, dentry, mount);
+	return pins && dentry->d_sb->s_dev == pins;
 }
 
-#define TG_GUARD_CHECK_FILE(call, value, dentry, mount)                                            \
-	(tg_guard_applies() && tg_guard_check_file(call, value, TG_KERNEL_ADDRESS(dentry),         \
-						   TG_KERNEL_ADDRESS(mount))                       \
-		 ? -EPERM                                                                          \
-		 : 0)
+/* Checks a call on a file. */
+static __always_inline int tg_guard_check_file(__u32 call, __u32 value, const struct dentry *dentry,
+					       const struct vfsmount *mount)
+{
+	struct tg_guard_task *task = tg_guard_checked();
+	__u64 at, in;
+
+	if (!task)
+		return 0;
+	at = TG_KERNEL_ADDRESS(dentry);
+	in = TG_KERNEL_ADDRESS(mount);
+	if (tg_guard_is_pinned(dentry) && tg_guard_check_at(task, TG_GUARD_ITSELF, 0, at, in))
+		return -EPERM;
+	return tg_guard_check_at(task, call, value, at, in) ? -EPERM : 0;
+}
 
 /* Tells the daemon that a file is a program with privilege from now on, or has replaced one. */
 static __noinline int tg_guard_tell_program(__u64 dentry, __u64 mount)
@@ -72,9 +77,17 @@ SEC("lsm/path_chmod") int BPF_PROG(guard_chmod, const struct path *path, umode_t
 		return 0;
 	if (canary && canary == (__u32)bpf_get_current_pid_tgid() && !dentry->d_inode->i_nlink)
 		return -EPERM;
-	if (TG_GUARD_CHECK_FILE(TG_GUARD_CHMOD, bits, dentry, path->mnt))
+	if (tg_guard_check_file(TG_GUARD_CHMOD, bits, dentry, path->mnt))
 		return -EPERM;
 	return tg_guard_tell_program(TG_KERNEL_ADDRESS(dentry), TG_KERNEL_ADDRESS(path->mnt));
+}
+
+/* Whether what the current task makes is its user's own. */
+static __always_inline int tg_guard_makes_own(void)
+{
+	const struct cred *cred = bpf_get_current_task_btf()->cred;
+
+	return cred->uid.val && cred->uid.val == cred->fsuid.val;
 }
 
 /*
@@ -86,15 +99,12 @@ int BPF_PROG(guard_mknod, const struct path *dir, struct dentry *dentry, umode_t
 	     unsigned int dev)
 {
 	__u32 bits = tg_guard_bits(mode), type = mode & S_IFMT;
-	const struct cred *cred = bpf_get_current_task_btf()->cred;
 
 	if (type && type != S_IFREG)
-		return TG_GUARD_CHECK_FILE(TG_GUARD_MKNOD, 0, dentry, dir->mnt);
-	if (bits && TG_GUARD_CHECK_FILE(TG_GUARD_CHMOD, bits, dentry, dir->mnt))
+		return tg_guard_check_file(TG_GUARD_MKNOD, 0, dentry, dir->mnt);
+	if (bits && tg_guard_check_file(TG_GUARD_CHMOD, bits, dentry, dir->mnt))
 		return -EPERM;
-	if (cred->uid.val && cred->uid.val == cred->fsuid.val)
-		return 0;
-	return TG_GUARD_CHECK_FILE(TG_GUARD_WRITE, 0, dentry, dir->mnt);
+	return tg_guard_makes_own() ? 0 : tg_guard_check_file(TG_GUARD_WRITE, 0, dentry, dir->mnt);
 }
 
 /* Whether writing to a file matters: not where it is a terminal, a pipe or /dev/null. */
@@ -116,7 +126,7 @@ static __always_inline int tg_guard_check_write(const struct inode *inode, struc
 
 	if (!tg_guard_is_kept(inode) || (user && user == inode->i_uid.val))
 		return 0;
-	return TG_GUARD_CHECK_FILE(TG_GUARD_WRITE, 0, dentry, mount);
+	return tg_guard_check_file(TG_GUARD_WRITE, 0, dentry, mount);
 }
 
 /* A file is made without a name (O_TMPFILE). Nobody else has it: only its bits matter, until it is
@@ -125,7 +135,7 @@ static __always_inline int tg_guard_check_unnamed(const struct file *file)
 {
 	__u32 bits = tg_guard_bits(file->f_inode->i_mode);
 
-	return bits ? TG_GUARD_CHECK_FILE(TG_GUARD_CHMOD, bits, file->f_path.dentry,
+	return bits ? tg_guard_check_file(TG_GUARD_CHMOD, bits, file->f_path.dentry,
 					  file->f_path.mnt)
 		    : 0;
 }
@@ -142,6 +152,9 @@ SEC("lsm/file_open") int BPF_PROG(guard_open, struct file *file)
 	tg_guard_forget_content(inode);
 	if (file->f_flags & TG_TMPFILE && !inode->i_nlink)
 		return tg_guard_check_unnamed(file);
+	/* path_mknod has checked the same call. */
+	if (file->f_mode & FMODE_CREATED && !tg_guard_makes_own())
+		return 0;
 	return tg_guard_check_write(inode, file->f_path.dentry, file->f_path.mnt);
 }
 
@@ -157,12 +170,12 @@ SEC("lsm/path_truncate") int BPF_PROG(guard_truncate, const struct path *path)
 SEC("lsm/path_unlink")
 int BPF_PROG(guard_unlink, const struct path *dir, struct dentry *dentry)
 {
-	return TG_GUARD_CHECK_FILE(TG_GUARD_UNLINK, 0, dentry, dir->mnt);
+	return tg_guard_check_file(TG_GUARD_UNLINK, 0, dentry, dir->mnt);
 }
 
 SEC("lsm/path_rmdir") int BPF_PROG(guard_rmdir, const struct path *dir, struct dentry *dentry)
 {
-	return TG_GUARD_CHECK_FILE(TG_GUARD_UNLINK, 0, dentry, dir->mnt);
+	return tg_guard_check_file(TG_GUARD_UNLINK, 0, dentry, dir->mnt);
 }
 
 /* The effective user of the current task in the first user namespace; ~0: it is in another one. */
@@ -173,6 +186,31 @@ static __always_inline __u32 tg_guard_effective_user(void)
 	return cred->user_ns->level ? TG_GUARD_ANY : cred->euid.val;
 }
 
+/* Both names are on one mount. */
+static __always_inline int tg_guard_check_names(const struct path *old_dir,
+						const struct dentry *old,
+						const struct path *new_dir,
+						const struct dentry *new)
+{
+	struct tg_guard_task *task = tg_guard_checked();
+	__u64 from, to, in;
+
+	if (!task)
+		return 0;
+	from = TG_KERNEL_ADDRESS(old);
+	to = TG_KERNEL_ADDRESS(new);
+	in = TG_KERNEL_ADDRESS(old_dir->mnt);
+	if (tg_guard_is_pinned(old) && (tg_guard_check_at(task, TG_GUARD_ITSELF, 0, from, in) ||
+					tg_guard_check_at(task, TG_GUARD_ITSELF, 0, to, in)))
+		return -EPERM;
+	if (old_dir->dentry == new_dir->dentry)
+		return tg_guard_check_two(task, TG_GUARD_RENAME, from, to, in) ? -EPERM : 0;
+	return tg_guard_check_at(task, TG_GUARD_RENAME, 0, from, in) ||
+			       tg_guard_check_at(task, TG_GUARD_RENAME, 0, to, in)
+		       ? -EPERM
+		       : 0;
+}
+
 SEC("lsm/path_rename")
 int BPF_PROG(guard_rename, const struct path *old_dir, struct dentry *old,
 	     const struct path *new_dir, struct dentry *new)
@@ -180,13 +218,13 @@ int BPF_PROG(guard_rename, const struct path *old_dir, struct dentry *old,
 	struct inode *file = old->d_inode;
 	int program = 0;
 
-	if (TG_GUARD_CHECK_FILE(TG_GUARD_RENAME, 0, old, old_dir->mnt) ||
-	    TG_GUARD_CHECK_FILE(TG_GUARD_RENAME, 0, new, new_dir->mnt))
+	if (tg_guard_check_names(old_dir, old, new_dir, new))
 		return -EPERM;
 	/* Only root decides what a program is. */
 	if (!file || tg_guard_effective_user())
 		return 0;
-	program = tg_guard_inherit(file, new->d_inode);
+	if (new->d_inode)
+		program = tg_guard_inherit(file, new->d_inode);
 	if ((file->i_mode & S_IFMT) == S_IFREG && tg_guard_bits(file->i_mode))
 		program = 1;
 	return program ? tg_guard_tell_program(TG_KERNEL_ADDRESS(new),
@@ -200,20 +238,20 @@ int BPF_PROG(guard_link, struct dentry *old, const struct path *dir, struct dent
 {
 	struct inode *file = old->d_inode;
 
-	if ((!file || file->i_nlink) && TG_GUARD_CHECK_FILE(TG_GUARD_LINK, 0, old, dir->mnt))
+	if ((!file || file->i_nlink) && tg_guard_check_file(TG_GUARD_LINK, 0, old, dir->mnt))
 		return -EPERM;
-	return TG_GUARD_CHECK_FILE(TG_GUARD_LINK, 0, new, dir->mnt);
+	return tg_guard_check_file(TG_GUARD_LINK, 0, new, dir->mnt);
 }
 
 SEC("lsm/path_symlink")
 int BPF_PROG(guard_symlink, const struct path *dir, struct dentry *dentry, const char *old)
 {
-	return TG_GUARD_CHECK_FILE(TG_GUARD_SYMLINK, 0, dentry, dir->mnt);
+	return tg_guard_check_file(TG_GUARD_SYMLINK, 0, dentry, dir->mnt);
 }
 
 SEC("lsm/path_chown") int BPF_PROG(guard_chown, const struct path *path)
 {
-	return TG_GUARD_CHECK_FILE(TG_GUARD_CHOWN, 0, path->dentry, path->mnt);
+	return tg_guard_check_file(TG_GUARD_CHOWN, 0, path->dentry, path->mnt);
 }
 
 /* The attribute that gives a program capabilities. */

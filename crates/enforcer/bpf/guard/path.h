@@ -14,14 +14,38 @@
 #include "../read.h"
 
 #define TG_GUARD_STEPS (TG_GUARD_DEPTH + 8u) /* components and mounts */
-#define TG_GUARD_WORDS_OF_NAME 32u
+#define TG_GUARD_SHORT 4u		     /* words of a name that are read at once */
+#define TG_GUARD_LONGEST 8u		     /* times that many, in the longest name */
 
-/* Where a file is: addresses of its dentry and its struct vfsmount. */
+/* Where a file is: addresses of its dentry and its struct mount, of which the others are read. */
 struct tg_guard_walk {
 	__u64 dentry, mount;
+	union {
+		__u64 near[3]; /* what is read of the mount at once, from mnt_parent on */
+		struct {
+			__u64 above, point, top; /* the mount's parent, its place there, its root */
+		};
+	};
 	__u32 first; /* the components from this one on are known */
 	__u32 deep;  /* there are more than a rule can have */
 };
+
+/* What is read of a dentry at once: from d_parent on, and its name, if that is a short one. Each
+ * read costs as much as hashing a name. */
+struct tg_guard_near {
+	__u64 words[4], name[TG_GUARD_SHORT];
+};
+
+/* A member of what was read at once, from the member `from` on. All kernels from 6.1 to 7.2 have it
+ * there; in another one it is 0, and no path has a rule. */
+#define TG_GUARD_NEAR(words, type, from, member)                                                   \
+	({                                                                                         \
+		__u64 in_ =                                                                        \
+			bpf_core_field_offset(type, member) - bpf_core_field_offset(type, from);   \
+		in_ <= sizeof(words) - sizeof(__u64)                                               \
+			? *(typeof(((type *)0)->member) *)((char *)(words) + in_)                  \
+			: 0;                                                                       \
+	})
 
 static __always_inline __u64 tg_guard_mix(__u64 hash, __u64 word)
 {
@@ -37,67 +61,111 @@ static __always_inline __u64 tg_guard_no_digits(__u64 word, __u64 mask)
 	return (tens | (over ^ 0x3030303030303030)) & 0xf0f0f0f0f0f0f0f0 & mask;
 }
 
-/* The hash of a component: one for all numbers, as of an empty name. The same is in crates/guard
- * (`hash`). */
-TG_FUNCTION __u64 tg_guard_hash_name(__u64 name, __u32 length)
+/* Adds up to TG_GUARD_SHORT words to the hash of a name, and to `others` what is no digit. */
+static __always_inline __u64 tg_guard_add(__u64 hash, const __u64 *words, __u32 length,
+					  __u64 *others)
 {
-	__u64 secret = READ_ONCE(guard_state.secret[0]), hash = secret, others = 0;
+	TG_UNROLL
+	for (__u32 i = 0; i < TG_GUARD_SHORT; i++) {
+		__u64 mask = ~0ULL;
+
+		if (length <= 8 * i)
+			break;
+		if (length < 8 * i + 8)
+			mask >>= 8 * (8 * i + 8 - length);
+		hash = tg_guard_mix(hash, words[i] & mask);
+		*others |= tg_guard_no_digits(words[i], mask);
+	}
+	return hash;
+}
+
+/* The hash of a component: one for all numbers, as of an empty name. The same is in crates/guard
+ * (`hash`). `words` is room for a part of the name, and is the beginning already if that is
+ * `known`. */
+static __always_inline __u64 tg_guard_hash_name(__u64 name, __u32 length, __u64 *words, int known)
+{
+	__u64 others = 0, hash = READ_ONCE(guard_state.secret[0]);
 
 	TG_ROLL
-	for (__u32 i = 0; i < TG_GUARD_WORDS_OF_NAME; i++) {
-		__u32 at = i * 8, left = length - at;
-		__u64 word = 0;
+	for (__u32 i = 0; i < TG_GUARD_LONGEST; i++) {
+		__u32 at = i * 8 * TG_GUARD_SHORT, left = length - at;
 
 		if (at >= length)
 			break;
-		if (left > sizeof word)
-			left = sizeof word;
+		if (left > 8 * TG_GUARD_SHORT)
+			left = 8 * TG_GUARD_SHORT;
 		TG_OPAQUE(left);
-		if (left > sizeof word)
+		if (left > 8 * TG_GUARD_SHORT)
 			break;
-		bpf_probe_read_kernel(&word, left, (void *)(name + at));
-		hash = tg_guard_mix(hash, word);
-		others |= tg_guard_no_digits(word, ~0ULL >> (64 - 8 * left));
+		if (i || !known)
+			bpf_probe_read_kernel(words, left, (void *)(name + at));
+		hash = tg_guard_add(hash, words, left, &others);
 	}
-	return others ? tg_guard_mix(hash, length) : tg_guard_mix(secret, 0);
+	return others ? tg_guard_mix(hash, length)
+		      : tg_guard_mix(READ_ONCE(guard_state.secret[0]), 0);
 }
 
-/* One step up. Returns 1 at the root, 2 at the root of a mount, and 0 at a component. */
-static __always_inline int tg_guard_climb(struct tg_guard_walk *walk)
+static __always_inline void tg_guard_enter_mount(struct tg_guard_walk *walk, __u64 mount)
 {
-	__u64 dentry = walk->dentry, mount, above;
-	__u64 top = (__u64)TG_MEMBER(walk->mount, struct vfsmount, mnt_root);
-	__u64 parent = (__u64)TG_MEMBER(dentry, struct dentry, d_parent);
+	__u64 above, point, top;
 
-	if (dentry != top) {
-		walk->dentry = parent;
-		return parent == dentry;
-	}
-	mount = walk->mount - bpf_core_field_offset(struct mount, mnt);
-	above = (__u64)TG_MEMBER(mount, struct mount, mnt_parent);
-	walk->dentry = (__u64)TG_MEMBER(mount, struct mount, mnt_mountpoint);
-	walk->mount = above + bpf_core_field_offset(struct mount, mnt);
-	return above == mount ? 1 : 2;
+	walk->mount = mount;
+	bpf_probe_read_kernel(walk->near, sizeof walk->near,
+			      (void *)(mount + bpf_core_field_offset(struct mount, mnt_parent)));
+	above = (__u64)TG_GUARD_NEAR(walk->near, struct mount, mnt_parent, mnt_parent);
+	point = (__u64)TG_GUARD_NEAR(walk->near, struct mount, mnt_parent, mnt_mountpoint);
+	top = (__u64)TG_GUARD_NEAR(walk->near, struct mount, mnt_parent, mnt.mnt_root);
+	walk->above = above;
+	walk->point = point;
+	walk->top = top;
 }
 
+/* Begins a walk at a dentry and a struct vfsmount. */
+static __always_inline void tg_guard_begin_walk(struct tg_guard_walk *walk, __u64 dentry,
+						__u64 mount)
+{
+	walk->dentry = dentry;
+	tg_guard_enter_mount(walk, mount - bpf_core_field_offset(struct mount, mnt));
+}
+
+/* From the root of a mount to where it is mounted. Returns 1 at the root of all, or 0. */
+static __always_inline int tg_guard_cross(struct tg_guard_walk *walk)
+{
+	if (walk->above == walk->mount)
+		return 1;
+	walk->dentry = walk->point;
+	tg_guard_enter_mount(walk, walk->above);
+	return 0;
+}
+
+/* One step up. Returns 1 if there is no other. */
 TG_FUNCTION int tg_guard_hash_step(struct tg_guard_question *question, struct tg_guard_walk *walk)
 {
+	struct tg_guard_near near = {};
+	__u64 from, parent, name;
+	__u32 at, length;
+	int known;
+
 	if (!question || !walk)
 		return 1;
-	__u64 dentry = walk->dentry;
-	__u32 at = walk->first - 1;
-	int step = tg_guard_climb(walk);
-
-	if (step)
-		return step == 1;
+	if (walk->dentry == walk->top)
+		return tg_guard_cross(walk);
+	from = walk->dentry + bpf_core_field_offset(struct dentry, d_parent);
+	bpf_probe_read_kernel(&near, sizeof near, (void *)from);
+	parent = (__u64)TG_GUARD_NEAR(near.words, struct dentry, d_parent, d_parent);
+	name = (__u64)TG_GUARD_NEAR(near.words, struct dentry, d_parent, d_name.name);
+	length = TG_GUARD_NEAR(near.words, struct dentry, d_parent, d_name.len);
+	known = name == from + sizeof near.words;
+	if (parent == walk->dentry)
+		return 1;
+	walk->dentry = parent;
+	at = walk->first - 1;
 	if (at >= TG_GUARD_DEPTH) {
 		walk->deep = 1;
 		return 1;
 	}
-	question->path[at] =
-		tg_guard_hash_name((__u64)TG_MEMBER(dentry, struct dentry, d_name.name),
-				   TG_MEMBER(dentry, struct dentry, d_name.len));
 	walk->first = at;
+	question->path[at] = tg_guard_hash_name(name, length, near.name, known);
 	return 0;
 }
 
@@ -114,41 +182,64 @@ static __always_inline __u32 tg_guard_stem_length(__u64 dentry, __u64 mount)
 }
 
 /* Fills in the hash of a path's stem. */
-static __noinline int tg_guard_hash_stem(struct tg_guard_question *question, __u64 dentry,
-					 __u64 mount)
+TG_FUNCTION int tg_guard_hash_stem(struct tg_guard_question *question, __u64 dentry, __u64 mount)
 {
 	__u32 length = tg_guard_stem_length(dentry, mount);
+	__u64 words[TG_GUARD_SHORT] = {}, name;
 
 	if (!question || !length || !question->path[TG_GUARD_DEPTH - 2])
 		return 0;
-	question->stem = tg_guard_mix(
-		question->path[TG_GUARD_DEPTH - 2],
-		tg_guard_hash_name((__u64)TG_MEMBER(dentry, struct dentry, d_name.name), length));
+	name = (__u64)TG_MEMBER(dentry, struct dentry, d_name.name);
+	question->stem = tg_guard_mix(question->path[TG_GUARD_DEPTH - 2],
+				      tg_guard_hash_name(name, length, words, 0));
 	return 0;
 }
 
 /* Fills in the hashes of a path. */
-static __noinline int tg_guard_hash_path(struct tg_guard_question *question, __u64 dentry,
-					 __u64 mount)
+TG_FUNCTION int tg_guard_hash_path(struct tg_guard_question *question, __u64 dentry, __u64 mount)
 {
-	struct tg_guard_walk walk = {dentry, mount, .first = TG_GUARD_DEPTH};
+	struct tg_guard_walk walk = {.first = TG_GUARD_DEPTH};
 	__u64 hash = READ_ONCE(guard_state.secret[0]);
 	int above = 0;
 
+	if (!question)
+		return 0;
+	tg_guard_begin_walk(&walk, dentry, mount);
 	TG_ROLL
 	for (__u32 i = 0; i < TG_GUARD_STEPS && !above; i++)
 		above = tg_guard_hash_step(question, &walk);
-	if (walk.deep || !above)
-		walk.first = TG_GUARD_DEPTH;
-	TG_ROLL
-	for (__u32 i = 0; i < TG_GUARD_DEPTH; i++) {
-		if (i < walk.first) {
-			question->path[i] = 0;
-		} else {
-			hash = tg_guard_mix(hash, question->path[i]);
-			question->path[i] = hash;
-		}
+	question->first = walk.first;
+	if (walk.deep || !above) {
+		question->first = TG_GUARD_DEPTH;
+		__builtin_memset(question->path, 0, sizeof question->path);
 	}
+	TG_ROLL
+	for (__u64 i = question->first; i < TG_GUARD_DEPTH; i++) {
+		__u64 at = i;
+
+		TG_OPAQUE(at);
+		if (at >= TG_GUARD_DEPTH)
+			break;
+		hash = tg_guard_mix(hash, question->path[at]);
+		question->path[at] = hash;
+	}
+	return 0;
+}
+
+/* Fills in the hash of another file's path that is in the directory of the last one. */
+TG_FUNCTION int tg_guard_hash_next(struct tg_guard_question *question, __u64 dentry)
+{
+	struct tg_guard_walk walk = {.dentry = dentry, .first = TG_GUARD_DEPTH};
+	__u64 above = READ_ONCE(guard_state.secret[0]);
+
+	if (!question || question->first >= TG_GUARD_DEPTH)
+		return 0;
+	question->stem = 0;
+	if (question->first < TG_GUARD_DEPTH - 1)
+		above = question->path[TG_GUARD_DEPTH - 2];
+	tg_guard_hash_step(question, &walk);
+	question->path[TG_GUARD_DEPTH - 1] =
+		tg_guard_mix(above, question->path[TG_GUARD_DEPTH - 1]);
 	return 0;
 }
 
@@ -157,12 +248,15 @@ TG_FUNCTION int tg_guard_tell_step(struct tg_guard_event *event, struct tg_guard
 {
 	if (!event || !walk)
 		return 1;
+	if (walk->dentry == walk->top)
+		return tg_guard_cross(walk);
 	const void *name = TG_MEMBER(walk->dentry, struct dentry, d_name.name);
+	__u64 parent = (__u64)TG_MEMBER(walk->dentry, struct dentry, d_parent);
 	__u64 at = walk->first;
-	int step = tg_guard_climb(walk);
 
-	if (step)
-		return step == 1;
+	if (parent == walk->dentry)
+		return 1;
+	walk->dentry = parent;
 	TG_OPAQUE(at);
 	if (at > TG_GUARD_OBJECT - TG_GUARD_COMPONENT) {
 		event->cut = 1;
@@ -178,9 +272,10 @@ TG_FUNCTION int tg_guard_tell_step(struct tg_guard_event *event, struct tg_guard
 /* Writes the components of a path, from the last to the first. */
 static __noinline int tg_guard_tell_path(struct tg_guard_event *event, __u64 dentry, __u64 mount)
 {
-	struct tg_guard_walk walk = {dentry, mount};
+	struct tg_guard_walk walk = {};
 	int above = 0;
 
+	tg_guard_begin_walk(&walk, dentry, mount);
 	TG_ROLL
 	for (__u32 i = 0; i < 2 * TG_GUARD_STEPS && !above; i++)
 		above = tg_guard_tell_step(event, &walk);

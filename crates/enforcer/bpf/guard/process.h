@@ -34,33 +34,49 @@ static __always_inline __u64 tg_guard_own_key(void)
 	return TG_KERNEL_ADDRESS(bpf_get_current_task_btf()->group_leader);
 }
 
+/* Counts the entries of processes whose addresses are alike. The size of a struct task_struct is a
+ * multiple of 64. */
+static __always_inline __u32 *tg_guard_bucket(__u64 key)
+{
+	return &guard_state.entered[key >> 6 & (TG_GUARD_BUCKETS - 1)];
+}
+
+static __always_inline struct tg_guard_task *tg_guard_find(__u64 key)
+{
+	return READ_ONCE(*tg_guard_bucket(key)) ? bpf_map_lookup_elem(&guard_processes, &key) : 0;
+}
+
 /* The guard's entry of the current process, if there is one. */
 static __always_inline struct tg_guard_task *tg_guard_current(void)
 {
-	__u64 key = tg_guard_own_key();
-
-	return bpf_map_lookup_elem(&guard_processes, &key);
+	return tg_guard_find(tg_guard_own_key());
 }
 
 /* Enters a process like another one. Returns 0 or -ENOMEM. */
 static __noinline int tg_guard_enter(__u64 key, const struct tg_guard_task *like)
 {
-	int new = !bpf_map_lookup_elem(&guard_processes, &key);
+	long failed = -ENOMEM;
 
-	if (!like || bpf_map_update_elem(&guard_processes, &key, like, BPF_ANY)) {
-		__sync_fetch_and_add(&guard_state.storage, 1);
-		return -ENOMEM;
-	}
-	if (new)
+	/* Counted first, so that no entry is missed. */
+	__sync_fetch_and_add(tg_guard_bucket(key), 1);
+	if (like)
+		failed = bpf_map_update_elem(&guard_processes, &key, like, BPF_NOEXIST);
+	if (!failed) {
 		__sync_fetch_and_add(&guard_state.processes, 1);
-	return 0;
+		return 0;
+	}
+	__sync_fetch_and_add(tg_guard_bucket(key), -1);
+	if (failed == -EEXIST && !bpf_map_update_elem(&guard_processes, &key, like, BPF_EXIST))
+		return 0;
+	__sync_fetch_and_add(&guard_state.storage, 1);
+	return -ENOMEM;
 }
 
 /* The entry of the current process, which is made if there is none. */
 static __noinline struct tg_guard_task *tg_guard_make(void)
 {
 	__u64 key = tg_guard_own_key();
-	struct tg_guard_task *task = bpf_map_lookup_elem(&guard_processes, &key);
+	struct tg_guard_task *task = tg_guard_find(key);
 
 	if (task)
 		return task;
@@ -71,9 +87,10 @@ static __noinline struct tg_guard_task *tg_guard_make(void)
 
 static __noinline int tg_guard_forget(__u64 key)
 {
-	if (bpf_map_lookup_elem(&guard_processes, &key) &&
-	    !bpf_map_delete_elem(&guard_processes, &key))
-		__sync_fetch_and_add(&guard_state.processes, -1);
+	if (!tg_guard_find(key) || bpf_map_delete_elem(&guard_processes, &key))
+		return 0;
+	__sync_fetch_and_add(&guard_state.processes, -1);
+	__sync_fetch_and_add(tg_guard_bucket(key), -1);
 	return 0;
 }
 
@@ -106,6 +123,14 @@ static __always_inline __u32 tg_guard_class_of(const struct tg_guard_task *task)
 	if (class != domain && tg_guard_is_privileged(bpf_get_current_task_btf()->cred))
 		return class & ~TG_GUARD_IN_DOMAIN;
 	return domain ? TG_GUARD_BY_DAEMON : 0;
+}
+
+/* The entry of the current process, if it is checked now. */
+static __always_inline struct tg_guard_task *tg_guard_checked(void)
+{
+	struct tg_guard_task *task = tg_guard_current();
+
+	return tg_guard_class_of(task) ? task : 0;
 }
 
 /* Whether a privileged process that executes something now begins as a daemon. */

@@ -25,7 +25,8 @@ static __always_inline int tg_guard_within_limit(__u64 now)
 }
 
 /* Whether a call was learnt already. */
-static __always_inline int tg_guard_is_met(const struct tg_guard_question *question)
+static __always_inline int tg_guard_is_met(const struct tg_guard_question *question,
+					   const __u32 *target)
 {
 	struct tg_guard_met met = {
 		.call = question->call,
@@ -35,7 +36,8 @@ static __always_inline int tg_guard_is_met(const struct tg_guard_question *quest
 	__u64 one = 1, *count;
 
 	__builtin_memcpy(met.caller, question->caller, sizeof met.caller);
-	__builtin_memcpy(met.target, question->target, sizeof met.target);
+	if (target)
+		__builtin_memcpy(met.target, target, sizeof met.target);
 	count = bpf_map_lookup_elem(&guard_met, &met);
 	if (count) {
 		__sync_fetch_and_add(count, 1);
@@ -63,9 +65,10 @@ static __always_inline struct tg_guard_event *tg_guard_reserve(void)
 	return event;
 }
 
-/* Describes a question, and who asks. The caller adds the object, and submits the event. */
+/* Describes a question, and who asks. The caller adds the object, and submits the event. `target`
+ * is the digest of what is executed, or a null pointer. */
 static __always_inline struct tg_guard_event *
-tg_guard_begin_event(const struct tg_guard_question *question,
+tg_guard_begin_event(const struct tg_guard_question *question, const __u32 *target,
 		     const struct tg_guard_program_of *program, __u32 mode)
 {
 	const struct cred *cred = bpf_get_current_task_btf()->cred;
@@ -83,7 +86,8 @@ tg_guard_begin_event(const struct tg_guard_question *question,
 	event->uid = cred->uid.val;
 	event->euid = cred->euid.val;
 	__builtin_memcpy(event->caller, question->caller, sizeof event->caller);
-	__builtin_memcpy(event->target, question->target, sizeof event->target);
+	if (target)
+		__builtin_memcpy(event->target, target, sizeof event->target);
 	bpf_get_current_comm(event->command, sizeof event->command);
 	bpf_probe_read_kernel_str(event->program, sizeof event->program, program->path);
 	return event;

@@ -144,8 +144,8 @@ int BPF_PROG(guard_mprotect, struct vm_area_struct *area, unsigned long requeste
 SEC("lsm/socket_recvmsg")
 int BPF_PROG(guard_receive, struct socket *socket, struct msghdr *message, int size, int flags)
 {
-	__u16 family =
-		TG_MEMBER(TG_KERNEL_ADDRESS(socket->sk), struct sock, __sk_common.skc_family);
+	const struct sock *sk = socket->sk;
+	__u16 family = sk ? sk->__sk_common.skc_family : 0;
 
 	if (family != TG_AF_UNIX && family != TG_AF_NETLINK)
 		tg_guard_note(TG_GUARD_NETWORK);
