@@ -177,14 +177,21 @@ SEC("lsm/bprm_committing_creds") int BPF_PROG(guard_commit, struct linux_binprm 
  * because the kernel runs no program within itself, and so misses some ends of tasks. */
 SEC("lsm/task_alloc") int BPF_PROG(guard_fork, struct task_struct *child, unsigned long flags)
 {
-	struct tg_guard_task *task = tg_guard_current();
+	struct tg_guard_task *task = tg_guard_current(), *made;
 	__u64 key = TG_KERNEL_ADDRESS(child);
 
 	if (flags & CLONE_THREAD)
 		return 0;
-	if (task && task->class)
-		return tg_guard_enter(key, task);
-	tg_guard_forget(key);
+	if (!task || !task->class) {
+		tg_guard_forget(key);
+		return 0;
+	}
+	if (tg_guard_enter(key, task))
+		return -ENOMEM;
+	/* Another thread may have written this during the copy. */
+	made = tg_guard_find(key);
+	if (made)
+		made->number = 0;
 	return 0;
 }
 
