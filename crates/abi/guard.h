@@ -141,6 +141,7 @@ struct tg_guard_task {
 	__u64 number, known;
 };
 #define TG_GUARD_MODE 28u     /* bit of `known` from which on it has the mode: above TG_GUARD_HAS */
+#define TG_GUARD_CLASS 30u    /* and the class */
 #define TG_GUARD_NEXT 1u      /* `next` is of the exec that is under way */
 #define TG_GUARD_NEXT_FREE 2u /* and the rule has the word `free` */
 

@@ -13,16 +13,18 @@
 #include "../kernel.h"
 #include "../libbpf.h"
 
-/* Finds what a table says of the caller: in the entry of its process, if it is from this table. */
+/* Finds what a table says of the caller: in the entry of its process, if it is from this table and
+ * of this class, which a default depends on. */
 static __noinline int tg_guard_know_caller(void *table, struct tg_guard_task *task,
 					   const struct tg_guard_question *question,
 					   struct tg_guard_answer *answer)
 {
 	__u64 of = (__u64)((struct bpf_map *)table)->id << 32;
-	__u64 number = READ_ONCE(task->number) ^ of, known = READ_ONCE(task->known) ^ of;
+	__u64 class = of | (__u64)question->class << TG_GUARD_CLASS;
+	__u64 number = READ_ONCE(task->number) ^ of, known = READ_ONCE(task->known) ^ class;
 
 	answer->allowed = 0;
-	if (!(number >> 32 | known >> 32)) {
+	if (!(number >> 32 | known >> TG_GUARD_CLASS)) {
 		answer->caller = number;
 		answer->mode = (known >> TG_GUARD_MODE) & (TG_GUARD_MODES - 1);
 		answer->flags = known & ((1u << TG_GUARD_MODE) - 1);
@@ -30,7 +32,7 @@ static __noinline int tg_guard_know_caller(void *table, struct tg_guard_task *ta
 	}
 	tg_guard_find_caller(table, question, answer);
 	WRITE_ONCE(task->number, of | answer->caller);
-	WRITE_ONCE(task->known, of | answer->mode << TG_GUARD_MODE | answer->flags);
+	WRITE_ONCE(task->known, class | answer->mode << TG_GUARD_MODE | answer->flags);
 	return 0;
 }
 
@@ -90,10 +92,13 @@ static __always_inline int tg_guard_verdict(const struct tg_guard_answer *answer
 	return !answer->allowed && answer->mode == TG_GUARD_ENFORCE ? -EPERM : 0;
 }
 
-/* Describes the caller in a question. */
+/* Describes the caller, which is checked now, in a question. */
 static __always_inline void tg_guard_describe_caller(struct tg_guard_question *question,
 						     const struct tg_guard_task *task)
 {
+	__u32 class = READ_ONCE(task->class);
+
+	question->class = class & TG_GUARD_IN_DOMAIN ? tg_guard_class_of(task) : class;
 	question->history = READ_ONCE(task->history);
 	__builtin_memcpy(question->caller, task->program.content, sizeof question->caller);
 }
@@ -129,7 +134,7 @@ static __always_inline int tg_guard_audit(const struct tg_guard_question *questi
 static __noinline int tg_guard_check_at(struct tg_guard_task *task, __u32 call, __u32 value,
 					__u64 dentry, __u64 mount)
 {
-	struct tg_guard_question question = {.class = task->class, .call = call, .value = value};
+	struct tg_guard_question question = {.call = call, .value = value};
 	struct tg_guard_answer answer;
 
 	tg_guard_describe_caller(&question, task);
@@ -141,7 +146,7 @@ static __noinline int tg_guard_check_at(struct tg_guard_task *task, __u32 call, 
 static __noinline int tg_guard_check_two(struct tg_guard_task *task, __u32 call, __u64 old,
 					 __u64 new, __u64 mount)
 {
-	struct tg_guard_question question = {.class = task->class, .call = call};
+	struct tg_guard_question question = {.call = call};
 	struct tg_guard_answer answer;
 
 	tg_guard_describe_caller(&question, task);
