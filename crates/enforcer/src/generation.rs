@@ -105,6 +105,7 @@ pub struct Generation {
     pub policy: Arc<Policy>,
     /// The text of the policy's `file_contexts`.
     pub file_contexts: String,
+    policy_number: u64,
     names: Names,
     tables: Tables,
     levels: Levels,
@@ -117,6 +118,13 @@ fn digest(built: &Built) -> [u8; 32] {
     Sha256::digest(built.to_bytes()).into()
 }
 
+/// The policy's number in sealed labels. The tables and what the file was built from do not matter: another version of the
+/// program lays the tables out otherwise.
+fn policy_number(built: &Built) -> u64 {
+    let digest: [u8; 32] = Sha256::digest(&built.model).into();
+    digest.as_chunks::<8>().0.first().map_or(0, |first| u64::from_be_bytes(*first))
+}
+
 impl Generation {
     /// Makes generation `number` of a built policy. `unconfined` names the unconfined domains.
     /// `template` is the map whose properties all maps of generations copy.
@@ -126,15 +134,15 @@ impl Generation {
         unconfined: &[String],
         template: &MapHandle,
     ) -> Result<Self, GenerationError> {
-        let digest = digest(&built);
+        let (digest, policy_number) = (digest(&built), policy_number(&built));
         let Built { policy, tables, levels, file_contexts, .. } = built;
         let classes = classes(&policy)?;
         let map = like(template).map_err(|cause| GenerationError::Map { cause })?;
         let memory = Mapping::new(&map).map_err(|cause| GenerationError::Memory { cause })?;
         let (tables, levels) = (Tables::new(&tables)?, Levels::new(&levels)?);
         let names = Names::of(&policy);
-        let mut generation =
-            Self { number, policy: Arc::new(policy), file_contexts, names, tables, levels, map, memory };
+        let policy = Arc::new(policy);
+        let mut generation = Self { number, policy, file_contexts, policy_number, names, tables, levels, map, memory };
         generation.fill(&classes, unconfined)?;
         // SAFETY: the member lies in the mapping, and nobody reads the generation before it is in force.
         unsafe { (&raw mut (*generation.memory.get()).policy).write_volatile(digest) };
@@ -151,12 +159,9 @@ impl Generation {
     /// The SHA-256 of the built policy, in hexadecimal digits.
     #[must_use]
     pub fn digest(&self) -> String {
-        self.policy_digest().iter().map(|byte| format!("{byte:02x}")).collect()
-    }
-
-    fn policy_digest(&self) -> [u8; 32] {
         // SAFETY: the member lies in the mapping, and is written before the generation is put in force only.
-        unsafe { (&raw const (*self.memory.get()).policy).read_volatile() }
+        let digest = unsafe { (&raw const (*self.memory.get()).policy).read_volatile() };
+        digest.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// Whether the generation in `map` was made of this policy.
@@ -168,14 +173,15 @@ impl Generation {
 
     /// A generation that is in the kernel, with the policy that it was made of.
     pub fn adopted(map: MapHandle, built: Built) -> Result<Self, GenerationError> {
+        let policy_number = policy_number(&built);
         let Built { policy, tables, levels, file_contexts, .. } = built;
         let memory = Mapping::<tg_generation>::new(&map).map_err(|cause| GenerationError::Memory { cause })?;
         // SAFETY: as in `number`.
         let number = unsafe { (&raw const (*memory.get()).number).read_volatile() };
         let (tables, levels) = (Tables::new(&tables)?, Levels::new(&levels)?);
         let names = Names::of(&policy);
-        let mut generation =
-            Self { number, policy: Arc::new(policy), file_contexts, names, tables, levels, map, memory };
+        let policy = Arc::new(policy);
+        let mut generation = Self { number, policy, file_contexts, policy_number, names, tables, levels, map, memory };
         // Contexts have levels that the policy does not name.
         let memory = generation.memory.get();
         // SAFETY: levels up to the counter are not written again.

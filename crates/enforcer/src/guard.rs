@@ -98,6 +98,7 @@ impl Guard {
         programs::unpin(&pins)?;
         Self::start_below(pins.clone(), database).inspect_err(|_| {
             // The first error is the one to report.
+            let _ = guarded::disconnect(&Pins::default());
             let _ = programs::unpin(&pins);
         })
     }
@@ -142,8 +143,9 @@ impl Guard {
             Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(ProgramsError::Pins { path, cause })?,
             _ => {}
         }
+        let disconnected = guarded::disconnect(&Pins::default());
         programs::unpin(&pins)?;
-        guarded::disconnect(&Pins::default())?;
+        disconnected?;
         Ok(running)
     }
 

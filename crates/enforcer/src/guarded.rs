@@ -7,6 +7,7 @@ use std::{
 
 use libbpf_rs::{MapCore, MapFlags};
 use tollgate_abi::enforcer::tg_generation;
+use tracing::warn;
 
 use crate::{
     generation::Generation,
@@ -23,6 +24,12 @@ const MAP: &str = "guard_domains";
 /// Lets the object managers tell the guard who enters these domains, if both are there.
 pub(crate) fn connect(enforcer: &Pins, guard: &Pins) -> Result<(), ProgramsError> {
     if !enforcer.map("generations").exists() || !guard.map(MAP).exists() {
+        return Ok(());
+    }
+    if !enforcer.map(PLACE).exists() {
+        warn!(
+            "the policy is enforced by an earlier version, which tells the guard nothing of domains: enforce it anew"
+        );
         return Ok(());
     }
     let (place, map) = (programs::map(enforcer, PLACE)?, programs::map(guard, MAP)?);
@@ -61,9 +68,9 @@ pub(crate) struct Domains {
 }
 
 impl Domains {
-    /// `None`: no policy is enforced.
+    /// `None`: no policy is enforced, or it is by another version, of whose generations this one knows nothing.
     pub(crate) fn open(pins: Pins) -> Result<Option<Self>, ProgramsError> {
-        if !programs::pinned(&pins) {
+        if !programs::pinned(&pins) || programs::of_this_build(&pins).is_err() {
             return Ok(None);
         }
         let map = programs::in_force(&programs::map(&pins, "generations")?)?;
@@ -74,8 +81,11 @@ impl Domains {
 
     /// Whether a process is. One that has ended is not.
     pub(crate) fn have(&self, process: u32) -> bool {
-        let threads =
-            NonZeroU32::new(process).and_then(|process| lineage::threads(&self.pins, Threads::Of(process)).ok());
+        let threads = NonZeroU32::new(process).map(|process| lineage::threads(&self.pins, Threads::Of(process)));
+        let threads = threads.transpose().unwrap_or_else(|cause| {
+            warn!(process, %cause, "whether the policy marks the domain of process {process} as guarded is not known: {cause}");
+            None
+        });
         let leader = threads.unwrap_or_default().into_iter().find(|thread| thread.leader != 0);
         leader.is_some_and(|leader| Generation::is_guarded_in(&self.memory, leader.sid))
     }

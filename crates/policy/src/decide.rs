@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use tollgate_abi::tables::{
-    TG_CAPACITY, TG_LEVELS, TG_MAGIC, TG_NAME, TG_VERSION, tg_context, tg_decision, tg_extended, tg_header, tg_label,
+    TG_BLOCK, TG_CAPACITY, TG_LEVELS, TG_MAGIC, TG_NAME, TG_VERSION, tg_context, tg_decision, tg_extended, tg_folded, tg_header, tg_label,
     tg_level, tg_levels, tg_name, tg_question, tg_tables,
 };
 
@@ -54,6 +54,20 @@ pub enum TablesError {
     },
 }
 
+/// Whether the matrices are within the tables, and their rows as long as the evaluator takes them for: other readers go by
+/// the number of columns.
+fn are_folded(header: &tg_header) -> bool {
+    let fits = |matrix: &tg_folded, rows: u32, columns: u32| {
+        let [rows, width, blocks] = [rows, matrix.width, matrix.blocks].map(u64::from);
+        let end = |at: u32, cells: u64| u64::from(at) + cells * size_of::<u16>() as u64 <= header.size.into();
+        matrix.width == columns.div_ceil(TG_BLOCK)
+            && rows.checked_mul(width).is_some_and(|cells| cells <= u64::from(TG_CAPACITY) && end(matrix.index_at, cells))
+            && end(matrix.block_at, blocks * u64::from(TG_BLOCK))
+    };
+    fits(&header.matrix, header.rows, header.columns)
+        && fits(&header.vector, header.vectors, header.classes.saturating_add(1))
+}
+
 /// Decision tables in a buffer of `TG_CAPACITY` bytes. No content can lead outside of the buffer.
 pub struct Tables {
     buffer: Box<tg_tables>,
@@ -77,7 +91,7 @@ impl Tables {
         let tables = Self { buffer };
         let header = tables.header();
         match (header.magic, header.version) {
-            (TG_MAGIC, TG_VERSION) if header.size as usize == content.len() => Ok(tables),
+            (TG_MAGIC, TG_VERSION) if header.size as usize == content.len() && are_folded(header) => Ok(tables),
             (TG_MAGIC, found) if found != TG_VERSION => Err(TablesError::Version { found }),
             _ => Err(TablesError::NotTables),
         }

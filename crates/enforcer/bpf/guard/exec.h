@@ -210,7 +210,7 @@ SEC("lsm/task_free") int BPF_PROG(guard_free, struct task_struct *task)
 SEC("iter/task") int guard_adopt(struct bpf_iter__task *context)
 {
 	struct task_struct *task = context->task;
-	struct tg_guard_task *found;
+	struct tg_guard_task *found, *known;
 	__u64 key;
 	__u32 number;
 
@@ -219,7 +219,12 @@ SEC("iter/task") int guard_adopt(struct bpf_iter__task *context)
 	number = task->tgid;
 	key = TG_KERNEL_ADDRESS(task);
 	found = bpf_map_lookup_elem(&guard_running, &number);
-	if (found && !bpf_map_lookup_elem(&guard_processes, &key))
+	if (!found)
+		return 0;
+	known = bpf_map_lookup_elem(&guard_processes, &key);
+	if (known)
+		__sync_fetch_and_or(&known->class, found->class & TG_GUARD_IN_DOMAIN);
+	else
 		tg_guard_enter(key, found);
 	return 0;
 }

@@ -219,12 +219,14 @@ SEC("lsm/bprm_creds_for_exec") int BPF_PROG(bprm_creds_for_exec, struct linux_bi
 		if (result)
 			exec.new = exec.old;
 	}
-	if (tg_tell_guard(exec.new))
-		return -ENOMEM;
-	if (exec.new == exec.old)
-		return unconfined ? 0
-				  : tg_check_path(inode, &bprm->file->f_path,
-						  FILE__EXECUTE_NO_TRANS, 0);
+	if (exec.new == exec.old) {
+		result = unconfined ? 0
+				    : tg_check_path(inode, &bprm->file->f_path,
+						    FILE__EXECUTE_NO_TRANS, 0);
+		if (result)
+			return result;
+		return tg_tell_guard(exec.new) ? -ENOMEM : 0;
+	}
 	if (!unconfined) {
 		result = tg_check_transition(&exec, TG_ADDRESS(inode),
 					     TG_ADDRESS(&bprm->file->f_path));
@@ -239,6 +241,8 @@ SEC("lsm/bprm_creds_for_exec") int BPF_PROG(bprm_creds_for_exec, struct linux_bi
 		return -ENOMEM;
 	if (tg_may_inherit(task, exec.new))
 		return -EACCES;
+	if (tg_tell_guard(exec.new))
+		return -ENOMEM;
 	task->next_sid = exec.new;
 	return 0;
 }

@@ -42,7 +42,6 @@ impl Generation {
     /// The policy's number in sealed labels, which is the same on all machines that have it in force.
     #[must_use]
     pub fn policy_number(&self) -> u64 {
-        let [number, ..] = *self.policy_digest().as_chunks::<8>().0 else { return 0 };
-        u64::from_be_bytes(number)
+        self.policy_number
     }
 }

@@ -7,7 +7,7 @@ use std::{
     os::unix::fs::PermissionsExt,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU8, Ordering},
     },
     thread::{self, JoinHandle},
     time::Duration,
@@ -104,7 +104,7 @@ fn watch(guard: &Guard, ends: &AtomicBool, finding: &Mutex<Finding>) {
         error!(%cause, "which of the guard's programs were detached before now is not known: {cause}");
         guard.attached()
     });
-    let searching = Mutex::new(());
+    let search = Search::default();
     thread::scope(|scope| {
         let mut last = Finding::Runs;
         while !ends.load(Ordering::SeqCst) {
@@ -119,7 +119,12 @@ fn watch(guard: &Guard, ends: &AtomicBool, finding: &Mutex<Finding>) {
                 None => {
                     info!("the guard's programs run again");
                     // This reads the programs of all processes, which takes seconds.
-                    scope.spawn(|| find_slipped(guard, &searching));
+                    if search.begins()
+                        && let Err(cause) = thread::Builder::new().spawn_scoped(scope, || search.run(guard, ends))
+                    {
+                        search.0.store(IDLE, Ordering::SeqCst);
+                        error!(%cause, "who was not guarded while programs did not run is not known: {cause}");
+                    }
                 }
             }
             last = found;
@@ -142,10 +147,35 @@ fn mend(guard: &Guard, found: &Finding, alarm: &str) {
     }
 }
 
-/// Finds processes that should be guarded and are not, because no program saw what they executed. One search at a time: they
-/// have a map in common.
-fn find_slipped(guard: &Guard, searching: &Mutex<()>) {
-    let _alone = searching.lock().unwrap_or_else(PoisonError::into_inner);
+/// The search for who slipped out: one at a time, because searches have a map in common, and one more after it, however often
+/// programs are detached and attached meanwhile.
+#[derive(Default)]
+struct Search(AtomicU8);
+
+/// States of [`Search`].
+const IDLE: u8 = 0;
+const RUNNING: u8 = 1;
+const AGAIN: u8 = 2;
+
+impl Search {
+    /// Asks for a search. Whether a thread is to be started for it.
+    fn begins(&self) -> bool {
+        self.0.swap(AGAIN, Ordering::SeqCst) == IDLE
+    }
+
+    fn run(&self, guard: &Guard, ends: &AtomicBool) {
+        while !ends.load(Ordering::SeqCst) {
+            self.0.store(RUNNING, Ordering::SeqCst);
+            find_slipped(guard);
+            if self.0.compare_exchange(RUNNING, IDLE, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
+                break;
+            }
+        }
+    }
+}
+
+/// Finds processes that should be guarded and are not, because no program saw what they executed.
+fn find_slipped(guard: &Guard) {
     let Some(database) = guard.read_database() else {
         return error!(
             "who was not guarded while programs did not run is not known, because {FILE} is not the database in force: load \

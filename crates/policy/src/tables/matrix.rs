@@ -58,9 +58,15 @@ pub(super) fn build(policy: &Policy, tuples: &mut Tuples<'_>, keys: &mut Keys) -
     for ((type_, class), mut access) in own {
         keys.insert(key(TG_SELF, type_, 0, class), tuples.intern(&mut access)?.into());
     }
-    let (row_of, cells) = merge(&cells, columns.keys.len());
-    let (column_of, cells) = merge(&transpose(&cells, columns.keys.len()), row_of.count);
-    let (column_of, cells) = sort(column_of, &cells);
+    // Each of these may be large, and is dropped when the next one is made.
+    let (row_of, merged) = merge(&cells, columns.keys.len());
+    drop(cells);
+    let turned = transpose(&merged, columns.keys.len());
+    drop(merged);
+    let (column_of, merged) = merge(&turned, row_of.count);
+    drop(turned);
+    let (column_of, cells) = sort(column_of, &merged);
+    drop(merged);
     let place = |group: &Merged, member: u32| group.of[member as usize];
     Ok(Matrix {
         rows: row_of.count as u32,
