@@ -16,6 +16,15 @@ end
     echo 'tmpfs /mnt/user tmpfs user,noauto 0 0' >>/etc/fstab
     runuser -u ann -- sh -c 'mkdir -m 700 ~ann/.ssh; ssh-keygen -q -N "" -f ~ann/.ssh/id_ed25519 -t ed25519
         cp ~ann/.ssh/id_ed25519.pub ~ann/.ssh/authorized_keys'
+    # A service that the bus starts by its setuid helper, and not by systemd.
+    mkdir -p /usr/local/share/dbus-1/system-services
+    cat >/usr/local/share/dbus-1/system-services/org.freedesktop.hostname1.service <<end
+[D-BUS Service]
+Name=org.freedesktop.hostname1
+Exec=/usr/lib/systemd/systemd-hostnamed
+User=root
+end
+    systemctl reload dbus
     package 1
     dpkg -i /root/weekday_1.deb
 }
@@ -62,8 +71,20 @@ act_upgrade() {
     package "$3"
     apt-get -q -y install /root/weekday_$3.deb && echo yes | runuser -u ann -- weekday | grep yes
 }
+# Logins need the system's bus, so a second one shows how a bus starts. The service's process must be a new one of the first.
+act_bus() {
+    systemd-run --quiet --collect --unit second -p Type=forking -p TemporaryFileSystem=/run/dbus dbus-daemon --system || return
+    nsenter -m -t "$(systemctl show -P MainPID second)" runuser -u ann -- \
+        dbus-send --system --print-reply --dest=org.freedesktop.DBus / org.freedesktop.DBus.GetId || return
+    systemctl stop second
+    pkill -x systemd-hostnam
+    until_done sh -c '! pgrep -x systemd-hostnam' || return
+    runuser -u ann -- dbus-send --system --print-reply --dest=org.freedesktop.hostname1 /org/freedesktop/hostname1 \
+        org.freedesktop.DBus.Properties.Get string:org.freedesktop.hostname1 string:StaticHostname | grep tollgate &&
+        grep dbus.service "/proc/$(pgrep -x systemd-hostnam)/cgroup"
+}
 
-ACTS='passwd su sudo ping mount cron mail print ssh upgrade'
+ACTS='passwd su sudo ping mount cron mail print ssh upgrade bus'
 
 # Prints `act NAME STATUS`.
 acts() {
