@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use tollgate_abi::tables::{
-    TG_BLOCK, TG_CAPACITY, TG_LEVELS, TG_MAGIC, TG_NAME, TG_VERSION, tg_context, tg_decision, tg_extended, tg_folded, tg_header, tg_label,
-    tg_level, tg_levels, tg_name, tg_question, tg_tables,
+    TG_BLOCK, TG_CAPACITY, TG_LEVELS, TG_MAGIC, TG_NAME, TG_VERSION, tg_context, tg_decision, tg_extended, tg_folded,
+    tg_header, tg_label, tg_level, tg_levels, tg_name, tg_question, tg_tables,
 };
 
 use crate::model::{Bits, Level};
@@ -61,7 +61,9 @@ fn are_folded(header: &tg_header) -> bool {
         let [rows, width, blocks] = [rows, matrix.width, matrix.blocks].map(u64::from);
         let end = |at: u32, cells: u64| u64::from(at) + cells * size_of::<u16>() as u64 <= header.size.into();
         matrix.width == columns.div_ceil(TG_BLOCK)
-            && rows.checked_mul(width).is_some_and(|cells| cells <= u64::from(TG_CAPACITY) && end(matrix.index_at, cells))
+            && rows
+                .checked_mul(width)
+                .is_some_and(|cells| cells <= u64::from(TG_CAPACITY) && end(matrix.index_at, cells))
             && end(matrix.block_at, blocks * u64::from(TG_BLOCK))
     };
     fits(&header.matrix, header.rows, header.columns)
