@@ -109,27 +109,32 @@ fn of_threads(process: u32, wanted: u64) -> Option<File> {
 }
 
 /// The namespaces that a process keeps by descriptors, and by which: one of a namespace, or a socket that was made there. The
-/// process itself may have moved on.
-#[derive(Debug)]
-struct Kept(BTreeMap<u64, RawFd>);
+/// process itself may have moved on. All of them are kept: any of them may be closed before the namespace is opened.
+#[derive(Debug, Default)]
+struct Kept(BTreeMap<u64, Vec<RawFd>>);
 
 impl Kept {
     fn by(process: u32) -> Self {
         let entries = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
-        let Ok(itself) = pidfd::open(process.cast_signed()) else { return Self(BTreeMap::new()) };
+        let mut kept = Self::default();
+        let Ok(itself) = pidfd::open(process.cast_signed()) else { return kept };
         let found = entries.take(MAX_DESCRIPTORS).filter_map(|entry| {
             let descriptor = entry.file_name().to_str()?.parse().ok()?;
             let namespace = of_descriptor(process, itself.as_fd(), descriptor)?;
             Some((number(&namespace).ok()?, descriptor))
         });
-        Self(found.collect())
+        for (namespace, descriptor) in found {
+            kept.0.entry(namespace).or_default().push(descriptor);
+        }
+        kept
     }
 
-    /// Another file may have the descriptor by now.
+    /// Another file may have a descriptor by now.
     fn open(&self, process: u32, wanted: u64) -> Option<File> {
+        let descriptors = self.0.get(&wanted)?;
         let itself = pidfd::open(process.cast_signed()).ok()?;
-        let namespace = of_descriptor(process, itself.as_fd(), *self.0.get(&wanted)?)?;
-        number(&namespace).is_ok_and(|own| own == wanted).then_some(namespace)
+        let mut namespaces = descriptors.iter().filter_map(|each| of_descriptor(process, itself.as_fd(), *each));
+        namespaces.find(|namespace| number(namespace).is_ok_and(|own| own == wanted))
     }
 }
 
@@ -240,6 +245,17 @@ mod tests {
         let mut others = Others::default();
         assert!(others.kept(std::process::id(), wanted).is_some() && others.search(wanted).is_some());
         assert!(others.kept(std::process::id(), 1).is_none() && others.search(1).is_none());
+    }
+
+    #[test]
+    fn finds_a_namespace_after_a_descriptor_that_kept_it_is_closed() {
+        let own = [(); 2].map(|()| of_process(std::process::id()).unwrap());
+        let (wanted, descriptors) = (number(&own[0]).unwrap(), own.each_ref().map(AsRawFd::as_raw_fd));
+        let kept = Kept(BTreeMap::from([(wanted, descriptors.into())]));
+        let [closed, open] = own;
+        drop(closed);
+        assert!(kept.open(std::process::id(), wanted).is_some());
+        drop(open);
     }
 
     #[test]
