@@ -262,7 +262,7 @@ struct tg_socket {
 /* `sockets`, socket storage. A socket without an entry is the machine's. */
 struct tg_sock {
 	struct tg_socket label;
-	__u64 used; /* what was granted on it (socket_use.h) */
+	__u64 used; /* what was granted on it (use.h) */
 };
 
 /* `texts`: a context as text, by SID. */
@@ -399,7 +399,16 @@ struct tg_labelled {
 	__u32 sid;
 	__u16 class; /* SECCLASS */
 	__u16 share; /* the share that it counts in: an index of tg_state.shares */
+	/* Of a message queue that has an entry: the SID of its messages that have none. 0: no
+	 * message was sent yet. */
+	__u32 messages;
+	__u32 reserved;
+	__u64 reading, writing; /* what was granted on it, for one subject each (use.h) */
 };
+
+/* tg_state.messages: what there has been since the start. */
+#define TG_MESSAGES_LABELLED 1u /* a message queue with an entry in `objects` */
+#define TG_MESSAGES_OWN 2u	/* a message with one */
 
 /* `guarded`: the enforcer's own maps and programs, by identifier. A confined process that opens
  * one needs the permissions of class security that change what is enforced. */
@@ -625,6 +634,8 @@ struct tg_state {
 	__u32 owners_lost;  /* at least one share has owners_lost */
 	__u32 objects_left; /* `objects` has entries of objects that are gone, which could not be
 			       removed */
+	__u32 messages; /* TG_MESSAGES_... */
+	__u32 reserved_messages;
 	__u32 units;	    /* number of entries of the map `units` */
 	__u32 switching;    /* generations are being switched: caches have answers of both */
 	struct tg_btrfs btrfs;

@@ -47,7 +47,7 @@ static __noinline int tg_name_bpf(struct tg_request *request, __u64 file)
 	} else {
 		return 0;
 	}
-	request->target = tg_find_labelled(object).sid;
+	request->target = tg_sid_at(object);
 	request->class = SECCLASS_BPF;
 	request->manager = TG_MANAGER_BPF;
 	request->object = TG_OBJECT_NONE;

@@ -24,6 +24,7 @@
 #include "programs/label.h"
 #include "programs/lineage.h"
 #include "programs/mapping.h"
+#include "programs/message.h"
 #include "programs/netlink.h"
 #include "programs/network.h"
 #include "programs/packet.h"

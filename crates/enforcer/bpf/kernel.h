@@ -293,6 +293,11 @@ struct kern_ipc_perm {
 	int id, key;
 };
 
+struct msg_queue { /* ipc/msg.c */
+	struct kern_ipc_perm q_perm;
+	unsigned long q_qnum;
+};
+
 struct nsproxy {
 	struct mnt_namespace *mnt_ns;
 	struct ipc_namespace *ipc_ns;

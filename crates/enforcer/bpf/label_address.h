@@ -21,12 +21,22 @@
 #include "state.h"
 #include "subject.h"
 
-/* The label of the object at an address of the kernel's (TG_KERNEL_ADDRESS). */
-static __always_inline struct tg_labelled tg_find_labelled(__u64 address)
+/* The label of the object at an address of the kernel's (TG_KERNEL_ADDRESS). NULL: it is the
+ * machine's. */
+static __always_inline struct tg_labelled *tg_find_labelled(__u64 address)
 {
-	struct tg_labelled *found = bpf_map_lookup_elem(&objects, &address);
+	return bpf_map_lookup_elem(&objects, &address);
+}
 
-	return found ? *found : (struct tg_labelled){.sid = TG_SID_MACHINE};
+static __always_inline __u32 tg_labelled_sid(const struct tg_labelled *found)
+{
+	return found ? found->sid : TG_SID_MACHINE;
+}
+
+/* The SID of the object at an address. */
+static __always_inline __u32 tg_sid_at(__u64 address)
+{
+	return tg_labelled_sid(tg_find_labelled(address));
 }
 
 /* The object at an address is gone. */

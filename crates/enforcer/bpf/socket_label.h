@@ -167,4 +167,10 @@ TG_FUNCTION int tg_copy_range(__u32 sid, __u32 ranged, struct tg_zone *zone, __u
 	return tg_intern(generation, &context, copy) ? -EINVAL : 0;
 }
 
+/* When what sockets have been found to need for their labels must be found again. */
+static __always_inline __u32 tg_labels_epoch(void)
+{
+	return (__u32)READ_ONCE(state.epoch) + READ_ONCE(state.namespaces_epoch) + 1;
+}
+
 #endif

@@ -67,8 +67,7 @@ SEC("lsm/bpf") int BPF_PROG(bpf, int command, union bpf_attr *attributes)
 
 static __always_inline int tg_check_bpf(__u64 subject, __u64 address, __u32 av)
 {
-	return tg_ask_plainly(subject, tg_find_labelled(address).sid, SECCLASS_BPF, av,
-			      TG_MANAGER_BPF);
+	return tg_ask_plainly(subject, tg_sid_at(address), SECCLASS_BPF, av, TG_MANAGER_BPF);
 }
 
 /* selinux_bpf_map: a task gets a descriptor of a map. */

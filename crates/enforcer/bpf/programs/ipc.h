@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * System V IPC: message queues, semaphores, shared memory. POSIX message queues are files on a
- * file system of their own.
+ * System V IPC: message queues (their messages are in message.h), semaphores, shared memory. POSIX
+ * message queues are files on a file system of their own.
  */
 #ifndef TOLLGATE_PROGRAMS_IPC_H
 #define TOLLGATE_PROGRAMS_IPC_H
@@ -18,7 +18,7 @@
 #include "../request.h"
 #include "../state.h"
 #include "../subject.h"
-#include "../transition.h"
+#include "../use.h"
 #include "classes.h"
 #include "decide.h"
 #include "enforcer.h"
@@ -30,7 +30,9 @@ _Static_assert(SEM__CREATE == MSGQ__CREATE && SEM__CREATE == SHM__CREATE &&
 		       SEM__UNIX_WRITE == IPC__UNIX_WRITE && SEM__DESTROY == MSGQ__DESTROY,
 	       "classes.txt");
 
-static __noinline int tg_ask_ipc(__u32 source, __u32 target, __u32 class, __u32 av, __u32 key)
+/* Returns TG_GRANTED_ONCE if the answer may not be remembered. */
+static __noinline enum tg_verdict tg_ask_ipc(__u32 source, __u32 target, __u32 class, __u32 av,
+					     __u32 key)
 {
 	struct tg_request request = {
 		.source = source,
@@ -42,7 +44,23 @@ static __noinline int tg_ask_ipc(__u32 source, __u32 target, __u32 class, __u32 
 		.number = key,
 	};
 
-	return tg_ask(&request);
+	if (tg_ask(&request))
+		return TG_DENIED;
+	return av & ~request.allowed ? TG_GRANTED_ONCE : TG_GRANTED;
+}
+
+/* Whether the subject was granted these uses, which counts as an answer from a cache. */
+static __always_inline int tg_was_used(const __u64 *used, __u64 subject, __u64 uses)
+{
+	if (!tg_has_use(used, subject, uses))
+		return 0;
+	tg_count_question(TG_MANAGER_IPC, 1);
+	return 1;
+}
+
+static __always_inline __u64 tg_ipc_uses(__u32 av)
+{
+	return (av & IPC__UNIX_READ ? TG_USE_READ : 0) | (av & IPC__UNIX_WRITE ? TG_USE_WRITE : 0);
 }
 
 /* ipc_has_perm */
@@ -52,8 +70,10 @@ static __always_inline int tg_check_ipc(struct kern_ipc_perm *object, __u32 clas
 
 	if (subject & TG_UNCONFINED)
 		return 0;
-	return tg_ask_ipc(subject, tg_find_labelled(TG_KERNEL_ADDRESS(object)).sid, class, av,
-			  object->key);
+	return tg_ask_ipc(subject, tg_sid_at(TG_KERNEL_ADDRESS(object)), class, av, object->key) ==
+			       TG_DENIED
+		       ? -EACCES
+		       : 0;
 }
 
 /* selinux_msg_queue_alloc_security and the like */
@@ -93,15 +113,12 @@ static __noinline int tg_is_listed(__u64 entry, __u32 index, __u64 address)
 			tg_is_listed(table_, (object)->id &TG_IPC_INDEX_EXTENDED, address);        \
 	})
 
-/* The class of a System V object. An object of the machine has no entry, so it is looked up in
- * the tables of the task's namespace (include/linux/ipc_namespace.h). */
+/* The class of a System V object of the machine: it has no entry, so it is looked up in the tables
+ * of the task's namespace (include/linux/ipc_namespace.h). */
 static __noinline __u32 tg_ipc_class(struct kern_ipc_perm *object)
 {
 	__u64 address = TG_KERNEL_ADDRESS(object);
-	__u32 class = tg_find_labelled(address).class;
 
-	if (class)
-		return class;
 	if (TG_IS_IPC(0, object, address))
 		return SECCLASS_SEM;
 	if (TG_IS_IPC(1, object, address))
@@ -109,18 +126,34 @@ static __noinline __u32 tg_ipc_class(struct kern_ipc_perm *object)
 	return TG_IS_IPC(2, object, address) ? SECCLASS_SHM : SECCLASS_IPC;
 }
 
+static __always_inline int tg_check_use_of_ipc(struct kern_ipc_perm *object,
+					       struct tg_labelled *label, __u64 subject, __u32 av)
+{
+	__u64 epoch = READ_ONCE(state.epoch);
+	__u32 class = label ? label->class : tg_ipc_class(object);
+	enum tg_verdict verdict =
+		tg_ask_ipc(subject, tg_labelled_sid(label), class, av, object->key);
+
+	if (verdict == TG_GRANTED && label)
+		tg_remember_uses(av & IPC__UNIX_WRITE ? &label->writing : &label->reading, subject,
+				 tg_ipc_uses(av), epoch);
+	return verdict == TG_DENIED ? -EACCES : 0;
+}
+
 /* selinux_ipc_permission */
 SEC("lsm/ipc_permission") int BPF_PROG(ipc_permission, struct kern_ipc_perm *object, short flag)
 {
-	__u32 av = 0;
+	__u32 av = (flag & 0444 ? IPC__UNIX_READ : 0) | (flag & 0222 ? IPC__UNIX_WRITE : 0);
+	__u64 subject = tg_subject();
 
-	if (flag & 0444)
-		av |= IPC__UNIX_READ;
-	if (flag & 0222)
-		av |= IPC__UNIX_WRITE;
-	if (!av || tg_subject() & TG_UNCONFINED)
+	if (!av || subject & TG_UNCONFINED)
 		return 0;
-	return tg_check_ipc(object, tg_ipc_class(object), av);
+	struct tg_labelled *label = tg_find_labelled(TG_KERNEL_ADDRESS(object));
+
+	if (label && tg_was_used(av & IPC__UNIX_WRITE ? &label->writing : &label->reading, subject,
+				 tg_ipc_uses(av)))
+		return 0;
+	return tg_check_use_of_ipc(object, label, subject, av);
 }
 
 enum tg_ipc_command { /* include/uapi/linux: ipc.h, msg.h, sem.h, shm.h */
@@ -169,9 +202,18 @@ static __always_inline int tg_check_ipc_info(void)
 	return tg_check_system(SECINITSID_KERNEL, SYSTEM__IPC_INFO, 0);
 }
 
+static __always_inline void tg_note_messages(__u32 what)
+{
+	if (!(READ_ONCE(state.messages) & what))
+		__sync_fetch_and_or(&state.messages, what);
+}
+
+/* Before the queue is found by others, those are told to look for labels. */
 SEC("lsm/msg_queue_alloc_security")
 int BPF_PROG(msg_queue_alloc_security, struct kern_ipc_perm *queue)
 {
+	if (tg_subject() != (TG_SID_MACHINE | TG_UNCONFINED))
+		tg_note_messages(TG_MESSAGES_LABELLED);
 	return tg_make_ipc(queue, SECCLASS_MSGQ);
 }
 
@@ -199,79 +241,6 @@ int BPF_PROG(msg_queue_msgctl, struct kern_ipc_perm *queue, int command)
 	if (command == MSG_STAT || command == MSG_STAT_ANY)
 		av = MSGQ__GETATTR | MSGQ__ASSOCIATE;
 	return av ? tg_check_ipc(queue, SECCLASS_MSGQ, av) : 0;
-}
-
-/* The label of a message that is sent. A message that has waited keeps its first label. 0: it
- * cannot have one. */
-static __noinline __u32 tg_make_message_label(__u64 subject, __u32 queue, __u64 message)
-{
-	struct tg_labelled *known = 0;
-	__u32 sid = 0;
-
-	if (!READ_ONCE(state.objects_left))
-		known = bpf_map_lookup_elem(&objects, &message);
-	if (known)
-		return known->sid;
-	if (tg_transition(subject & 0xffff, queue, SECCLASS_MSG, 0, &sid))
-		return 0;
-	return tg_put_labelled(message, sid, SECCLASS_MSG) ? 0 : sid;
-}
-
-/* selinux_msg_queue_msgsnd. A message of the machine needs no entry: its label follows from
- * that of its queue. */
-SEC("lsm/msg_queue_msgsnd")
-int BPF_PROG(msg_queue_msgsnd, struct kern_ipc_perm *queue, struct msg_msg *message, int flags)
-{
-	__u64 subject = tg_subject(), address = TG_KERNEL_ADDRESS(message);
-	__u32 to = tg_find_labelled(TG_KERNEL_ADDRESS(queue)).sid, key = queue->key, sid;
-
-	if (subject == (TG_SID_MACHINE | TG_UNCONFINED)) {
-		if (READ_ONCE(state.objects_left))
-			tg_forget_labelled(address);
-		return 0;
-	}
-	sid = tg_make_message_label(subject, to, address);
-	if (subject & TG_UNCONFINED)
-		return 0;
-	if (!sid || tg_ask_ipc(subject, to, SECCLASS_MSGQ, MSGQ__WRITE, key) ||
-	    tg_ask_ipc(subject, sid, SECCLASS_MSG, MSG__SEND, key))
-		return -EACCES;
-	return tg_ask_ipc(sid, to, SECCLASS_MSGQ, MSGQ__ENQUEUE, key);
-}
-
-/* The label of a message that is received. */
-static __noinline __u32 tg_message_sid(__u32 queue, __u64 message)
-{
-	struct tg_labelled *known = bpf_map_lookup_elem(&objects, &message);
-	__u32 sid = SECINITSID_UNLABELED;
-
-	if (known)
-		return known->sid;
-	tg_transition(TG_SID_MACHINE, queue, SECCLASS_MSG, 0, &sid);
-	return sid;
-}
-
-/* selinux_msg_queue_msgrcv: `receiver` may wait while the current task sends. */
-SEC("lsm/msg_queue_msgrcv")
-int BPF_PROG(msg_queue_msgrcv, struct kern_ipc_perm *queue, struct msg_msg *message,
-	     struct task_struct *receiver)
-{
-	__u32 sid = tg_sid_of(receiver), from, key;
-
-	if (tg_is_unconfined(sid))
-		return 0;
-	from = tg_find_labelled(TG_KERNEL_ADDRESS(queue)).sid;
-	key = queue->key;
-	if (tg_ask_ipc(sid, from, SECCLASS_MSGQ, MSGQ__READ, key))
-		return -EACCES;
-	return tg_ask_ipc(sid, tg_message_sid(from, TG_KERNEL_ADDRESS(message)), SECCLASS_MSG,
-			  MSG__RECEIVE, key);
-}
-
-SEC("lsm/msg_msg_free_security") int BPF_PROG(msg_msg_free_security, struct msg_msg *message)
-{
-	tg_forget_labelled(TG_KERNEL_ADDRESS(message));
-	return 0;
 }
 
 SEC("lsm/sem_alloc_security") int BPF_PROG(sem_alloc_security, struct kern_ipc_perm *semaphores)

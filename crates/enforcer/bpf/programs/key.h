@@ -63,15 +63,15 @@ SEC("lsm/key_permission") int key_permission(unsigned long long *ctx)
 		return 0;
 	if (bpf_get_func_arg(ctx, 0, &key))
 		return -EACCES;
-	return tg_ask_plainly(sid, tg_find_labelled(key & ~TG_KEY_POSSESSED).sid, SECCLASS_KEY,
+	return tg_ask_plainly(sid, tg_sid_at(key & ~TG_KEY_POSSESSED), SECCLASS_KEY,
 			      TG_KEY_AV(need), TG_MANAGER_KEY);
 }
 
 /* selinux_watch_key */
 SEC("lsm/watch_key") int BPF_PROG(watch_key, struct key *key)
 {
-	return tg_ask_plainly(tg_subject(), tg_find_labelled(TG_KERNEL_ADDRESS(key)).sid,
-			      SECCLASS_KEY, KEY__VIEW, TG_MANAGER_KEY);
+	return tg_ask_plainly(tg_subject(), tg_sid_at(TG_KERNEL_ADDRESS(key)), SECCLASS_KEY,
+			      KEY__VIEW, TG_MANAGER_KEY);
 }
 
 #endif

@@ -71,7 +71,7 @@ SEC("fentry/security_perf_event_free") int BPF_PROG(perf_event_free, struct perf
 
 static __always_inline int tg_check_perf(struct perf_event *event, __u32 av)
 {
-	return tg_ask_plainly(tg_subject(), tg_find_labelled(TG_KERNEL_ADDRESS(event)).sid,
+	return tg_ask_plainly(tg_subject(), tg_sid_at(TG_KERNEL_ADDRESS(event)),
 			      SECCLASS_PERF_EVENT, av, TG_MANAGER_PERF);
 }
 

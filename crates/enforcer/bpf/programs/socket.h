@@ -14,11 +14,23 @@
 #include "../request.h"
 #include "../socket_class.h"
 #include "../socket_label.h"
-#include "../socket_use.h"
 #include "../subject.h"
 #include "../transition.h"
+#include "../use.h"
 #include "classes.h"
 #include "enforcer.h"
+
+/* Whether the current task was granted this use of a socket. `subject` is its own SID, with
+ * TG_UNCONFINED. */
+static __always_inline int tg_was_granted(const struct tg_sock *own, __u64 subject, __u64 use)
+{
+	if (READ_ONCE(state.overriding))
+		subject = tg_acting_subject(subject);
+	if (!tg_has_use(&own->used, subject, use))
+		return 0;
+	tg_count_question(TG_MANAGER_SOCKET, 1);
+	return 1;
+}
 
 /* sock_has_perm: checks whether the current task may do `av` to a sock. */
 static __noinline int tg_check_sock(struct sock *sk, __u32 av)
@@ -38,14 +50,16 @@ static __noinline int tg_check_sock(struct sock *sk, __u32 av)
 		.sock = TG_ADDRESS(sk),
 	};
 
-	/* sock_skip_has_perm */
-	if (request.target == SECINITSID_KERNEL)
-		return 0;
-	int result = tg_ask(&request);
-
-	if (!result && kept)
-		tg_remember_uses(kept, subject, request.allowed, epoch);
-	return result;
+	if (request.target == SECINITSID_KERNEL) /* sock_skip_has_perm */
+		request.allowed = SOCKET__READ | SOCKET__WRITE;
+	else if (tg_ask(&request))
+		return -EACCES;
+	if (kept)
+		tg_remember_uses(&kept->used, subject,
+				 (request.allowed & SOCKET__READ ? TG_USE_READ : 0) |
+					 (request.allowed & SOCKET__WRITE ? TG_USE_WRITE : 0),
+				 epoch);
+	return 0;
 }
 
 /* Likewise for a socket. A closed socket has no sock. */
