@@ -228,10 +228,11 @@ enum tg_attribute {
 	TG_ATTRIBUTE_PERMISSIVE,
 };
 
-/* `inodes`, inode storage: the label in force. */
+/* `inodes`, inode storage: the label in force. The inode of a socket has none: it has that of its
+ * sock. */
 struct tg_inode {
 	__u32 sid;
-	__u32 class;	/* SECCLASS of a socket or an anonymous inode; 0: by the inode's mode */
+	__u32 class;	/* SECCLASS of an anonymous inode; 0: by the inode's mode */
 	__u32 task_sid; /* SID of the task that made it */
 	__u32 node; /* genfscon tree: the node below which labels are looked up for what is in this
 		       directory; 0: none */
@@ -241,8 +242,6 @@ struct tg_inode {
 #define TG_INODE_TASK 2u    /* in proc, of a process: what is in it is labelled by its path */
 #define TG_INODE_NO_NODE 4u /* its node is not known yet */
 #define TG_INODE_RING 8u    /* an io_uring, which may hold open files of its own */
-/* A socket that was being accepted. It had no sock yet, and the sock has the label. */
-#define TG_INODE_ACCEPTED 16u
 /* It got another generation number. Its label must be kept under that number when it leaves
  * memory. */
 #define TG_INODE_RENUMBERED 32u

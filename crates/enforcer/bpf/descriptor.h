@@ -143,8 +143,8 @@ static __always_inline int tg_inherit(__u32 subject, __u64 file, struct tg_scrat
 	int result = 0;
 
 	*label = (struct tg_inode){};
-	if (tg_label_at(inode, label) && !label->sid)
-		tg_is_accepted(inode, label);
+	if (!tg_label_at(inode, label))
+		tg_label_socket(inode, label);
 
 	*request = (struct tg_request){
 		.source = subject,
@@ -167,8 +167,6 @@ static __always_inline int tg_inherit(__u32 subject, __u64 file, struct tg_scrat
 	request->target = label->sid ? label->sid : tg_unseen_sid_at(inode);
 	request->class =
 		label->class ? label->class : tg_mode_class(TG_MEMBER(inode, struct inode, i_mode));
-	if (request->class == SECCLASS_SOCK_FILE)
-		request->class = tg_socket_class(inode);
 	request->av = tg_file_av(TG_MEMBER(file, struct file, f_mode),
 				 TG_MEMBER(file, struct file, f_flags));
 	return tg_ask(request);

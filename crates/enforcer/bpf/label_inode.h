@@ -320,6 +320,8 @@ static __noinline int tg_put_determined(struct dentry *dentry, struct inode *ino
  * (tg_is_forgotten). */
 static __noinline int tg_first_sight(struct dentry *dentry, struct inode *inode)
 {
+	if (inode->i_sb->s_magic == SOCKFS_MAGIC) /* its sock has the label */
+		return 0;
 	struct tg_superblock *superblock = tg_superblock_of(inode->i_sb);
 	struct inode *directory = tg_directory(dentry);
 	__u32 subject = tg_subject() & 0xffff, class = tg_mode_class(inode->i_mode);
@@ -327,11 +329,6 @@ static __noinline int tg_first_sight(struct dentry *dentry, struct inode *inode)
 
 	if (!superblock)
 		return 0;
-	if (inode->i_sb->s_magic == SOCKFS_MAGIC) {
-		if (!tg_find_socket_label(TG_KERNEL_ADDRESS(inode), &found))
-			found.flags = TG_INODE_ACCEPTED;
-		return tg_put_label(inode, &found);
-	}
 	found.sid = tg_unannounced(dentry, inode, directory, class);
 	if (found.sid) {
 		if (!tg_inherits(directory, found.sid, superblock) &&

@@ -62,18 +62,21 @@ static __noinline __u32 tg_unseen_sid(struct inode *inode)
 static __always_inline struct tg_object tg_object_of(struct inode *inode)
 {
 	struct tg_inode *label = bpf_inode_storage_get(&inodes, inode, 0, 0);
-	struct tg_object object = {SECINITSID_UNLABELED, 0};
+	struct tg_object object = {SECINITSID_UNLABELED, tg_mode_class(inode->i_mode)};
+	__u64 socket = object.class == SECCLASS_SOCK_FILE
+			       ? tg_find_socket_label(TG_KERNEL_ADDRESS(inode))
+			       : 0;
 
-	if (label && (label->sid || tg_is_accepted(TG_KERNEL_ADDRESS(inode), label))) {
+	if (socket) {
+		object.sid = socket;
+		object.class = socket >> 32;
+	} else if (label && label->sid) {
 		object.sid = label->sid;
-		object.class = label->class;
+		if (label->class)
+			object.class = label->class;
 	} else {
 		object.sid = tg_unseen_sid(inode);
 	}
-	if (!object.class)
-		object.class = tg_mode_class(inode->i_mode);
-	if (object.class == SECCLASS_SOCK_FILE)
-		object.class = tg_socket_class(TG_KERNEL_ADDRESS(inode));
 	return object;
 }
 
@@ -129,6 +132,27 @@ static __always_inline void tg_remember_answer(struct tg_request *request)
 		tg_remember_access(key, TG_ANY_WAY, any,
 				   tg_hot(tg_any_allowed(request, own, allowed), directory),
 				   request->epoch);
+}
+
+/* Stores what the one who makes an inode may do to it: he nearly always opens it next. */
+static __always_inline int tg_remember_new(struct inode *inode, __u64 subject, __u32 sid,
+					   __u32 class)
+{
+	struct tg_request request = {
+		.source = subject,
+		.target = sid,
+		.class = class,
+		.manager = TG_MANAGER_FILE,
+		.inode = TG_ADDRESS(inode),
+		.epoch = READ_ONCE(state.epoch),
+	};
+
+	/* No question is counted that nobody has. */
+	if (READ_ONCE(state.statistics))
+		return 0;
+	tg_avc_has_perm(&request);
+	tg_remember_answer(&request);
+	return 0;
 }
 
 /* How an inode is checked. `how` is one word of these. */

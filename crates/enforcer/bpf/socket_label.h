@@ -74,43 +74,33 @@ static __always_inline int tg_keep_peer(struct sock *sk, struct tg_socket *own, 
 	return 0;
 }
 
-/* The label of a socket by its inode, at an address of the kernel's. Returns 0 if it has no
- * sock, because it is being accepted or is closed. */
-TG_FUNCTION int tg_find_socket_label(__u64 inode, struct tg_inode *label)
+/* The label of a socket's inode, at an address of the kernel's, is that of its sock: the SID, and
+ * SECCLASS above it. 0: it is no socket's, or has no sock, because it is closed. In one word,
+ * because the stack is small. */
+TG_FUNCTION __u64 tg_find_socket_label(__u64 inode)
 {
 	struct socket *socket =
 		(void *)(inode - bpf_core_field_offset(struct socket_alloc, vfs_inode));
-	__u64 sock = (__u64)BPF_CORE_READ(socket, sk);
 	struct tg_socket found = {TG_SID_MACHINE, 0};
 
-	if (!sock || !label)
+	if (BPF_CORE_READ((struct inode *)inode, i_sb, s_magic) != SOCKFS_MAGIC)
+		return 0;
+	__u64 sock = (__u64)BPF_CORE_READ(socket, sk);
+
+	if (!sock)
 		return 0;
 	if (!tg_socket_at(sock, &found))
 		found.class = tg_sock_class(sock);
-	label->class = found.class;
-	WRITE_ONCE(label->sid, found.sid);
-	return 1;
+	return (__u64)found.class << 32 | found.sid;
 }
 
-/* The class of a socket's inode whose label has none: the daemon labels sockets that are older
- * than the programs. `inode` is its address in the kernel. */
-TG_FUNCTION __u32 tg_socket_class(__u64 inode)
+/* Labels what has no label of its own, if it is the inode of a socket. */
+static __always_inline void tg_label_socket(__u64 inode, struct tg_inode *label)
 {
-	struct tg_inode found = {};
+	__u64 found = tg_find_socket_label(inode);
 
-	if (BPF_CORE_READ((struct inode *)inode, i_sb, s_magic) != SOCKFS_MAGIC)
-		return SECCLASS_SOCK_FILE;
-	return tg_find_socket_label(inode, &found) ? found.class : SECCLASS_SOCKET;
-}
-
-/*
- * Whether an inode without a SID is that of a socket that was being accepted when
- * d_instantiate saw it. Then it has its label now. SELinux labels it in socket_accept and
- * sock_graft, where no program gets an inode that bpf_inode_storage_get accepts.
- */
-static __always_inline int tg_is_accepted(__u64 inode, struct tg_inode *label)
-{
-	return label->flags & TG_INODE_ACCEPTED && tg_find_socket_label(inode, label);
+	label->sid = found;
+	label->class = found >> 32;
 }
 
 /* Whether a connection from this zone of the network may have this context. Counts it if it is new.

@@ -109,18 +109,40 @@ static __always_inline __u64 tg_task_address(struct task_struct *task)
 	return bpf_get_current_task() + difference;
 }
 
-/* task_sid_obj: the SID of another task. */
-static __always_inline __u32 tg_sid_of(struct task_struct *task)
+/* What `task_cache` has for another task: its SID, with TG_UNCONFINED. 0: nothing. */
+static __always_inline __u64 tg_remembered(struct task_struct *task)
 {
 	__u64 address = tg_task_address(task);
 	__u64 found = READ_ONCE(*tg_task_entry(address)) ^ address << 18;
 
-	if (__builtin_expect(!(found >> 24), 1))
-		return found & 0xffff;
+	return __builtin_expect(!(found >> 24), 1) ? found : 0;
+}
+
+static __always_inline __u32 tg_stored_sid_of(struct task_struct *task)
+{
 	struct tg_task *label = bpf_task_storage_get(&tasks, task, 0, 0);
 	__u32 sid = label ? label->sid : 0;
 
 	return sid ? sid : tg_cred_sid(TG_ADDRESS(task->real_cred));
+}
+
+/* task_sid_obj: the SID of another task. */
+static __always_inline __u32 tg_sid_of(struct task_struct *task)
+{
+	__u64 found = tg_remembered(task);
+
+	return found ? found & 0xffff : tg_stored_sid_of(task);
+}
+
+/* The same, with TG_UNCONFINED. */
+static __always_inline __u64 tg_subject_in(struct task_struct *task)
+{
+	__u64 found = tg_remembered(task);
+
+	if (found)
+		return found;
+	found = tg_stored_sid_of(task);
+	return tg_is_unconfined(found) ? found | TG_UNCONFINED : found;
 }
 
 /* The subject for whom a confined task acts, whose own SID is `subject`: overlayfs lets it act

@@ -59,7 +59,11 @@ int BPF_PROG(inode_init_security, struct inode *inode, struct inode *dir, const 
 		return -EOPNOTSUPP;
 	if (above && inherited != made.sid && tg_keep_new_label(inode, &made, 0))
 		return -ENOSPC;
-	return tg_put_label(inode, &made) ? -ENOMEM : -EOPNOTSUPP;
+	if (tg_put_label(inode, &made))
+		return -ENOMEM;
+	if (!(own & TG_UNCONFINED))
+		tg_remember_new(inode, own, made.sid, tg_mode_class(inode->i_mode));
+	return -EOPNOTSUPP;
 }
 
 /* Records the label of what is made next in a directory with other credentials. */

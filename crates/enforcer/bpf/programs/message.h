@@ -174,16 +174,16 @@ SEC("lsm/msg_queue_msgrcv")
 int BPF_PROG(msg_queue_msgrcv, struct kern_ipc_perm *queue, struct msg_msg *message,
 	     struct task_struct *receiver)
 {
-	__u32 sid = tg_sid_of(receiver);
+	__u64 subject = tg_subject_in(receiver);
 
-	if (tg_is_unconfined(sid))
+	if (subject & TG_UNCONFINED)
 		return 0;
 	struct tg_labelled *label = tg_find_labelled(TG_KERNEL_ADDRESS(queue));
 
 	if (label && !tg_have_messages_entries() &&
-	    tg_was_used(&label->reading, sid, TG_USE_MESSAGE))
+	    tg_was_used(&label->reading, subject, TG_USE_MESSAGE))
 		return 0;
-	return tg_check_receive(queue, label, sid, TG_KERNEL_ADDRESS(message));
+	return tg_check_receive(queue, label, subject, TG_KERNEL_ADDRESS(message));
 }
 
 SEC("lsm/msg_msg_free_security") int BPF_PROG(msg_msg_free_security, struct msg_msg *message)

@@ -172,11 +172,12 @@ int BPF_PROG(ptrace_access_check, struct task_struct *task, unsigned int mode)
 /* selinux_ptrace_traceme: the parent will trace the current task. */
 SEC("lsm/ptrace_traceme") int BPF_PROG(ptrace_traceme, struct task_struct *parent)
 {
-	__u32 sid = tg_sid_of(parent), own = tg_subject() & 0xffff;
+	__u64 tracer = tg_subject_in(parent);
 
-	if (tg_is_unconfined(sid))
+	if (tracer & TG_UNCONFINED)
 		return 0;
-	return tg_ask_process(sid, own, SECCLASS_PROCESS, PROCESS__PTRACE);
+	return tg_ask_process(tracer & 0xffff, tg_subject() & 0xffff, SECCLASS_PROCESS,
+			      PROCESS__PTRACE);
 }
 
 SEC("lsm/capget") int BPF_PROG(capget, struct task_struct *task)

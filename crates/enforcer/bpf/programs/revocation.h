@@ -87,7 +87,8 @@ static __always_inline int tg_ask_about_memory(__u32 subject, __u64 inode, __u64
 	if (TG_MEMBER(inode, struct inode, i_flags) & S_PRIVATE)
 		return 0;
 	*label = (struct tg_inode){};
-	tg_label_at(inode, label);
+	if (!tg_label_at(inode, label))
+		tg_label_socket(inode, label);
 	scratch->request = (struct tg_request){
 		.source = subject,
 		.target = label->sid ? label->sid : tg_unseen_sid_at(inode),

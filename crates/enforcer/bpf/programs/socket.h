@@ -93,10 +93,9 @@ static __noinline int tg_ask_sock(struct tg_socket *own, struct sock *other, __u
 }
 
 /* socket_sockcreate_sid: the SID of a socket that the current task makes. Returns 0 or -EACCES. */
-static __always_inline int tg_new_socket_sid(__u32 class, __u32 *sid)
+static __always_inline int tg_new_socket_sid(__u32 subject, __u32 class, __u32 *sid)
 {
 	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
-	__u32 subject = tg_subject() & 0xffff;
 
 	if (task && task->socket_create_sid) {
 		*sid = task->socket_create_sid;
@@ -106,16 +105,16 @@ static __always_inline int tg_new_socket_sid(__u32 class, __u32 *sid)
 }
 
 /* selinux_socket_create */
-static __noinline int tg_check_create(__u32 class)
+static __noinline int tg_check_create(__u32 subject, __u32 class)
 {
 	struct tg_request request = {
+		.source = subject,
 		.class = class,
 		.av = SOCKET__CREATE,
 		.manager = TG_MANAGER_SOCKET,
 	};
 
-	request.source = tg_subject() & 0xffff;
-	if (tg_new_socket_sid(class, &request.target))
+	if (tg_new_socket_sid(subject, class, &request.target))
 		return -EACCES;
 	return tg_ask(&request);
 }
@@ -123,21 +122,24 @@ static __noinline int tg_check_create(__u32 class)
 SEC("lsm/socket_create")
 int BPF_PROG(socket_create, int family, int type, int protocol, int kernel)
 {
-	if (kernel || tg_subject() & TG_UNCONFINED)
+	__u64 subject = tg_subject();
+
+	if (kernel || subject & TG_UNCONFINED)
 		return 0;
 	/* Its packets do not pass the programs that put labels into them. */
 	if (family == PF_XDP && tg_is_labelling())
 		return -EACCES;
-	return tg_check_create(tg_family_class(family, type, protocol));
+	return tg_check_create(subject, tg_family_class(family, type, protocol));
 }
 
 /* Labels a sock that the current task has made. For an unconfined task this never fails:
  * without a label, the sock counts as the machine's. */
 static __noinline int tg_make_sock_label(struct sock *sk, __u32 class)
 {
-	__u32 sid = TG_SID_MACHINE, confined = !(tg_subject() & TG_UNCONFINED);
+	__u64 subject = tg_subject();
+	__u32 sid = TG_SID_MACHINE, confined = !(subject & TG_UNCONFINED);
 
-	if (tg_new_socket_sid(class, &sid))
+	if (tg_new_socket_sid(subject & 0xffff, class, &sid))
 		return confined ? -EACCES : 0;
 	if (sid == TG_SID_MACHINE || !tg_put_sock_label(sk, sid, class))
 		return 0;
@@ -204,8 +206,7 @@ static __noinline int tg_await_labels(struct sock *sk, __u32 process)
 	struct tg_socket *own = bpf_sk_storage_get(&sockets, sk, 0, 0);
 	__u32 epoch = tg_labels_epoch();
 
-	if (!own || own->labelled == epoch || own->sid == TG_SID_MACHINE ||
-	    tg_is_unconfined(own->sid))
+	if (!own || own->labelled == epoch || own->sid == TG_SID_MACHINE)
 		return 0;
 	struct net *net = sk->__sk_common.skc_net.net;
 	__u64 cookie = net->net_cookie;
@@ -215,6 +216,8 @@ static __noinline int tg_await_labels(struct sock *sk, __u32 process)
 		WRITE_ONCE(own->labelled, epoch);
 		return 0;
 	}
+	if (tg_is_unconfined(own->sid))
+		return 0;
 	tg_tell_namespace(net, process);
 	if (net->dev_base_head.next == net->dev_base_head.prev)
 		return 0;

@@ -273,6 +273,10 @@ impl Machine<'_> {
             Vec::new()
         });
         for link in all.iter().flat_map(|process| processes::links(self.proc, *process)) {
+            // The kernel's sockets have their labels themselves.
+            if processes::is_socket(&link) {
+                continue;
+            }
             // A file that is gone by now, or was never there (the exe of a kernel thread), needs no label.
             let Ok(file) = processes::held(&link) else { continue };
             let labelled = Object::anywhere(file.as_fd()).and_then(|object| match defaults.of(&object) {

@@ -34,12 +34,19 @@ pub fn held(link: &Path) -> io::Result<OwnedFd> {
     Ok(open(link, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?)
 }
 
-/// Whether a link leads to an object of the kernel's own, on a file system that is never mounted: a pipe, a socket, an
-/// anonymous inode. Objects on other file systems have a path.
+/// Whether a link leads to an object of the kernel's own, on a file system that is never mounted: a pipe, an anonymous
+/// inode. Objects on other file systems have a path.
 pub fn is_of_kernel(link: &Path) -> bool {
-    const NAMES: [&[u8]; 3] = [b"pipe:[", b"socket:[", b"anon_inode:"];
-    let name = fs::read_link(link).unwrap_or_default();
-    NAMES.iter().any(|own| name.as_os_str().as_bytes().starts_with(own))
+    is_named(link, b"pipe:[") || is_named(link, b"anon_inode:")
+}
+
+/// Whether a link leads to a socket.
+pub fn is_socket(link: &Path) -> bool {
+    is_named(link, b"socket:[")
+}
+
+fn is_named(link: &Path, beginning: &[u8]) -> bool {
+    fs::read_link(link).is_ok_and(|name| name.as_os_str().as_bytes().starts_with(beginning))
 }
 
 /// One process of each mount namespace other than the daemon's.
