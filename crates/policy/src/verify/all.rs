@@ -6,10 +6,12 @@
 //! are related. Contexts for which all of these are alike get the same decision, so one stands for them: each combination of
 //! what a class's expressions can tell apart is asked of each source and target, and what stands for it changes from pair to
 //! pair. Levels are chosen so that the four of a question are related in every way that there is (`combinations`). Where no
-//! rule allows anything, constraints have nothing to forbid, and one combination is asked.
+//! rule allows anything, constraints have nothing to forbid; there, those combinations are asked that together leave whatever
+//! any of them leaves, so that no constraint hides what tables allow beyond the rules.
 //!
-//! New objects get each type that rules or defaults give them, each source with each target and class and each role with each
-//! target and class; with names, each name that a rule has, each source, and each target and class that such a rule has.
+//! New objects are asked about for each source, target and class; the roles of the source take turns from pair to pair, users
+//! and levels are any. With names, it is each name that a rule has, each source, and each target and class that such a rule has;
+//! a name that only the tables have is not asked about.
 //! Contexts are asked for with each user, role and type. Validatetrans is asked each type as the task, with each combination
 //! of what the expressions can tell apart of users, roles, levels and types of the old and the new context.
 

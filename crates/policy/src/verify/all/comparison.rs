@@ -1,6 +1,6 @@
 //! Asks the tables everything about one source type after the other, and compares with what the rules say.
 
-use std::collections::HashMap;
+use std::{cmp::Reverse, collections::HashMap, rc::Rc};
 
 use tollgate_abi::tables::{
     TG_ASK_CHANGE, TG_ASK_MEMBER, TG_ASK_TRANSITION, TG_NO_LEVEL, tg_context, tg_decision, tg_extended, tg_label,
@@ -37,6 +37,35 @@ pub(super) struct Subject<'a, 'p> {
     pub(super) changes: Vec<Option<Combinations>>,
 }
 
+/// What constraints leave.
+struct Left {
+    /// By combination.
+    of_each: Vec<u32>,
+    /// At least one combination, and those that together leave whatever any of them leaves.
+    telling: Vec<usize>,
+}
+
+impl Left {
+    fn new(of_each: Vec<u32>) -> Self {
+        let mut by_size: Vec<usize> = (0..of_each.len()).collect();
+        by_size.sort_by_key(|number| Reverse(of_each[*number].count_ones()));
+        let mut seen = 0;
+        let mut telling: Vec<usize> = by_size
+            .iter()
+            .copied()
+            .filter(|number| {
+                let more = of_each[*number] & !seen != 0;
+                seen |= of_each[*number];
+                more
+            })
+            .collect();
+        if telling.is_empty() {
+            telling.extend(by_size.first());
+        }
+        Self { of_each, telling }
+    }
+}
+
 /// The comparison of some source types. The alternatives with which combinations are asked are chosen at random, the same for
 /// the same source.
 pub(super) struct Comparison<'a, 'p> {
@@ -45,7 +74,7 @@ pub(super) struct Comparison<'a, 'p> {
     /// The source and the types above it, with what rules say of each.
     rows: Vec<(u32, Row<'p>)>,
     /// By class and kinds of types, and whether they are one type: what constraints leave of each combination.
-    left: HashMap<(u32, u32, u32, bool), Vec<u32>>,
+    left: HashMap<(u32, u32, u32, bool), Rc<Left>>,
     random: Random,
     /// The last context of a new object. It is large, and made anew for each question it would take much of the time.
     label: tg_label,
@@ -109,7 +138,7 @@ impl<'a, 'p> Comparison<'a, 'p> {
         self.rows.truncate(used);
     }
 
-    /// Contexts of the source and a target. Each role is the source's at some source of each target.
+    /// Contexts of the source and a target. Roles take turns.
     fn pair(&mut self, target: u32) -> Parties {
         let Parts { users, roles, ranges, .. } = &self.subject.parts;
         let role = roles[(self.source + target) as usize % roles.len()];
@@ -120,23 +149,32 @@ impl<'a, 'p> Comparison<'a, 'p> {
         parties(users, [role, other, 0], ranges, [self.source, target])
     }
 
-    /// One class of one target: each combination of contexts, unless there is nothing that constraints could forbid.
+    /// One class of one target: each combination of contexts; if rules allow nothing, those in which tables that allow something
+    /// would show it.
     fn access(&mut self, pair: &Parties, class: u32, cell: &Cell) {
         let [source, target] = [pair[0].type_, pair[1].type_];
-        if cell.allow == 0 {
+        let denied = cell.allow == 0 && self.rows.len() == 1;
+        if denied && self.subject.constraints[class as usize].count() == 1 {
             let decided = self.decide(pair, class, cell, 0);
             self.ioctls(pair, class, &decided);
-            return;
-        }
-        let combinations = &self.subject.constraints[class as usize];
-        let allowed = self.allowed(target, class);
-        for (number, allowed) in allowed.into_iter().enumerate() {
-            let mut parties = combinations.parties(number, |count| self.random.below(count));
-            (parties[0].type_, parties[1].type_) = (source, target);
-            let decided = self.decide(&parties, class, cell, allowed);
-            if number == 0 {
-                self.ioctls(&parties, class, &decided);
+        } else if denied {
+            for (place, number) in self.left(source, target, class).telling.iter().enumerate() {
+                self.combination(*number, pair, class, cell, 0, place == 0);
             }
+        } else {
+            for (number, allowed) in self.allowed(target, class).into_iter().enumerate() {
+                self.combination(number, pair, class, cell, allowed, number == 0);
+            }
+        }
+    }
+
+    fn combination(&mut self, number: usize, pair: &Parties, class: u32, cell: &Cell, allowed: u32, first: bool) {
+        let combinations = &self.subject.constraints[class as usize];
+        let mut parties = combinations.parties(number, |count| self.random.below(count));
+        (parties[0].type_, parties[1].type_) = (pair[0].type_, pair[1].type_);
+        let decided = self.decide(&parties, class, cell, allowed);
+        if first {
+            self.ioctls(&parties, class, &decided);
         }
     }
 
@@ -144,27 +182,29 @@ impl<'a, 'p> Comparison<'a, 'p> {
     /// parent may do to the target's parent.
     fn allowed(&mut self, target: u32, class: u32) -> Vec<u32> {
         let subject = self.subject;
-        let combinations = &subject.constraints[class as usize];
-        let mut allowed = vec![u32::MAX; combinations.count()];
+        let mut allowed = vec![u32::MAX; subject.constraints[class as usize].count()];
         let mut target = target;
-        for (source, row) in &self.rows {
-            if *source != self.source {
-                let above = subject.policy.types[target as usize].bounds;
-                target = if above == 0 { target } else { above };
-            }
-            let kinds = (class, combinations.kind(0, *source), combinations.kind(1, target), *source == target);
-            let left = self.left.entry(kinds).or_insert_with(|| {
-                let left = |number| {
-                    let mut parties = combinations.parties(number, |_| 0);
-                    (parties[0].type_, parties[1].type_) = (*source, target);
-                    subject.plain.left(&subject.policy.classes[class as usize], &parties)
-                };
-                (0..combinations.count()).map(left).collect()
-            });
-            let rules = row.at(target, class).allow;
-            allowed.iter_mut().zip(left).for_each(|(allowed, left)| *allowed &= rules & *left);
+        for place in 0..self.rows.len() {
+            let above = subject.policy.types[target as usize].bounds;
+            target = if place == 0 || above == 0 { target } else { above };
+            let (source, rules) = (self.rows[place].0, self.rows[place].1.at(target, class).allow);
+            let left = self.left(source, target, class);
+            allowed.iter_mut().zip(&left.of_each).for_each(|(allowed, left)| *allowed &= rules & *left);
         }
         allowed
+    }
+
+    fn left(&mut self, source: u32, target: u32, class: u32) -> Rc<Left> {
+        let subject = self.subject;
+        let combinations = &subject.constraints[class as usize];
+        let kinds = (class, combinations.kind(0, source), combinations.kind(1, target), source == target);
+        let left = |number| {
+            let mut parties = combinations.parties(number, |_| 0);
+            (parties[0].type_, parties[1].type_) = (source, target);
+            subject.plain.left(&subject.policy.classes[class as usize], &parties)
+        };
+        let all = || Rc::new(Left::new((0..combinations.count()).map(left).collect()));
+        Rc::clone(self.left.entry(kinds).or_insert_with(all))
     }
 
     fn decide(&mut self, parties: &Parties, class: u32, cell: &Cell, allowed: u32) -> tg_decision {
