@@ -25,9 +25,10 @@ use tollgate_study::{
 use crate::output;
 
 /// The studies that the program contains, by name.
-const BUILT_IN: [(&str, &str); 9] = [
+const BUILT_IN: [(&str, &str); 10] = [
     ("quick", include_str!("../../../../studies/quick.toml")),
     ("modules", include_str!("../../../../studies/modules.toml")),
+    ("wall", include_str!("../../../../studies/wall.toml")),
     ("reference", include_str!("../../../../studies/reference.toml")),
     ("enforcer", include_str!("../../../../studies/enforcer.toml")),
     ("dsm", include_str!("../../../../studies/dsm.toml")),

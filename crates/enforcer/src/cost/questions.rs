@@ -1,0 +1,87 @@
+//! Questions about a policy, for [`super::Bench`].
+
+use std::collections::{HashMap, HashSet};
+
+use tollgate_abi::{CLASSES, enforcer::tg_cost_question, tables::tg_question};
+use tollgate_policy::{
+    context,
+    verify::{Batch, Kind, Question, Random},
+};
+
+use crate::{
+    contexts::{self, Sid},
+    generation::Generation,
+};
+
+/// How many questions are made at a time, and how often.
+const BATCH: usize = 20_000;
+const BATCHES: usize = 10;
+
+/// A question in the numbers of a generation.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asked {
+    pub(super) source: Sid,
+    pub(super) target: Sid,
+    /// Its place in `CLASSES`, from 1.
+    pub(super) class: u32,
+    /// The permissions that are asked for.
+    pub(super) av: u32,
+    /// The same in the policy's own numbers.
+    pub(super) question: tg_question,
+}
+
+impl Asked {
+    pub(super) fn raw(&self) -> tg_cost_question {
+        let Self { source, target, class, av, question } = *self;
+        tg_cost_question { source, target, class, av, question, took: 0 }
+    }
+}
+
+/// Different questions in the numbers of a generation, which gets the SIDs of their contexts. Half of them follow rules, so
+/// that some are granted.
+pub(super) fn candidates(generation: &mut Generation) -> Vec<Asked> {
+    let (mut random, mut sids, mut known) = (Random::new(1), Sids::default(), HashSet::new());
+    let mut found = Vec::new();
+    for _ in 0..BATCHES {
+        let batch = Batch::new(&generation.policy, Kind::Access, BATCH, &mut random);
+        let texts: Vec<_> = batch.contexts.iter().map(|own| context::text(&generation.policy, own)).collect();
+        let contexts: Vec<_> = texts.into_iter().map(|text| sids.of(generation, text)).collect();
+        let questions = batch.questions.iter().filter_map(|question| in_numbers(generation, &contexts, question));
+        found.extend(questions.filter(|question| known.insert((question.source, question.target, question.class))));
+    }
+    found
+}
+
+/// A question in the numbers of a generation; `None`: the kernel has no such class, or the policy permits not both contexts.
+fn in_numbers(generation: &Generation, contexts: &[Option<Sid>], question: &Question) -> Option<Asked> {
+    let class = &generation.policy.classes.get(question.class as usize)?.name;
+    let class = CLASSES.iter().position(|own| own.name == class)? as u32 + 1;
+    let (source, target) = (contexts[question.source]?, contexts[question.target]?);
+    let question = tg_question {
+        source: generation.get(source)?,
+        target: generation.get(target)?,
+        class: question.class,
+        ..tg_question::default()
+    };
+    Some(Asked { source, target, class, av: 0, question })
+}
+
+/// The SIDs of contexts.
+#[derive(Debug, Default)]
+struct Sids {
+    known: HashMap<String, Option<Sid>>,
+    last: Sid,
+}
+
+impl Sids {
+    /// The SID of a context; `None`: the policy does not permit the context.
+    fn of(&mut self, generation: &mut Generation, text: String) -> Option<Sid> {
+        let last = &mut self.last;
+        *self.known.entry(text).or_insert_with_key(|text| {
+            let context = generation.context(text).ok()?;
+            *last = contexts::next(*last);
+            generation.set(*last, context);
+            Some(*last)
+        })
+    }
+}
