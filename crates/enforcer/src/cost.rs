@@ -19,7 +19,7 @@ use tollgate_abi::{
 };
 use tollgate_policy::built::Built;
 
-use self::questions::Asked;
+use self::questions::{Asked, Maker};
 use crate::{
     generation::{Generation, GenerationError},
     mapping::Mapping,
@@ -32,6 +32,9 @@ static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/cost.bpf.o"));
 
 /// The maps of `bpf/maps.h` that its programs use. The others are not made.
 const MAPS: [&str; 7] = ["generation_template", "generations", "sids", "tasks", "credentials", "differences", "events"];
+
+/// How many batches of questions are made at most, to find enough that are granted.
+const BATCHES: usize = 10;
 
 /// Why nothing was timed.
 #[derive(Debug, thiserror::Error)]
@@ -145,16 +148,14 @@ impl Bench {
     pub fn load(built: Built) -> Result<Self, CostError> {
         let object = load_programs()?;
         let map = |name: &str| find_map(&object, name);
-        let mut generation = Generation::prepare(1, built, &[], &map("generation_template")?)?;
+        let generation = Generation::prepare(1, built, &[], &map("generation_template")?)?;
         generation.put_in_force(&map("generations")?, None)?;
         let state = State::new(map("bss")?).map_err(kernel("map the programs' variables"))?;
         let cost = Mapping::new(map("cost")?).map_err(kernel("map the questions"))?;
-        let candidates = questions::candidates(&mut generation);
+        state.initialise(0, 0);
+        state.set_enforcing(true);
         let mut bench = Self { object, state, cost, generation, questions: Vec::new() };
-        let last = candidates.iter().map(|question| question.source.max(question.target)).max().unwrap_or_default();
-        bench.state.initialise(0, last);
-        bench.state.set_enforcing(true);
-        bench.find_granted(&candidates)?;
+        bench.find_granted()?;
         bench.keep_those_that_caches_hold()?;
         Ok(bench)
     }
@@ -291,13 +292,16 @@ impl Bench {
         (0..count).map(answer).collect()
     }
 
-    /// Takes those candidates that the policy grants something, and one permission of each.
-    fn find_granted(&mut self, candidates: &[Asked]) -> Result<(), CostError> {
-        for some in candidates.chunks(TG_COST_QUESTIONS as usize) {
-            self.write(some);
-            self.put("find_granted")?;
-            let granted = some.iter().zip(self.answers()).filter(|(_, answer)| answer.av != 0);
-            self.questions.extend(granted.map(|(asked, answer)| Asked { av: lowest(answer.av), ..*asked }));
+    /// Finds questions that the policy grants something, and asks for one permission of each.
+    fn find_granted(&mut self) -> Result<(), CostError> {
+        let mut maker = Maker::new();
+        for _ in 0..BATCHES {
+            for some in maker.more(&mut self.generation).chunks(TG_COST_QUESTIONS as usize) {
+                self.write(some);
+                self.put("find_granted")?;
+                let granted = some.iter().zip(self.answers()).filter(|(_, answer)| answer.av != 0);
+                self.questions.extend(granted.map(|(asked, answer)| Asked { av: lowest(answer.av), ..*asked }));
+            }
             if self.questions.len() >= TG_COST_QUESTIONS as usize {
                 break;
             }

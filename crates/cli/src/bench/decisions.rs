@@ -75,7 +75,7 @@ struct Figures {
     median: f64,
     /// The range between the 10th and the 90th percentile of the runs, in percent of the median.
     spread: f64,
-    /// The median beside that of the part that decides nothing.
+    /// The median of the differences to the part that decides nothing, in the same run.
     net: Option<f64>,
     /// Of the questions alone, without the clock.
     by_question: Option<ByQuestion>,
@@ -127,7 +127,8 @@ fn figures(all: &[Times]) -> Vec<Figures> {
 /// `None`: there was no run.
 fn figures_of(times: &Times, floor: &Times) -> Option<Figures> {
     let summary = Summary::of(&times.runs)?;
-    let net = if times.part == floor.part { None } else { Some(summary.median - median(&floor.runs)?) };
+    let differences: Vec<f64> = times.runs.iter().zip(&floor.runs).map(|(time, floor)| time - floor).collect();
+    let net = if times.part == floor.part { None } else { median(&differences) };
     Some(Figures {
         part: name(times.part),
         least: summary.min,
@@ -168,10 +169,8 @@ fn text(conditions: &Conditions, figures: &[Figures]) -> String {
     lines.extend(figures.iter().map(row));
     lines.push(String::new());
     lines.extend(Part::ALL.map(|part| format!("{:<13} {}", name(part), about(part))));
-    lines.push(
-        "NET: the median without that of the empty function. A QUESTION: the median of the questions,".to_owned(),
-    );
-    lines.push("timed one by one, without the clock.".to_owned());
+    lines.push("NET: the median without the empty function of the same run. A QUESTION: the median of the".to_owned());
+    lines.push("questions, timed one by one, without the clock.".to_owned());
     lines.join("\n") + "\n"
 }
 
@@ -206,7 +205,7 @@ mod tests {
     fn measured() -> Vec<Figures> {
         figures(&[
             times(Part::Nothing, &[9.0, 10.0, 11.0], &[&[20.0, 21.0, 90.0], &[22.0, 21.0, 20.0]]),
-            times(Part::Hit, &[14.0, 15.5, 16.0], &[&[25.0; 3], &[26.0; 3]]),
+            times(Part::Hit, &[14.0, 15.5, 17.0], &[&[25.0; 3], &[26.0; 3]]),
             times(Part::Miss, &[210.0, 230.0, 900.0], &[&[221.0, 9000.0, 220.0], &[421.0; 3]]),
         ])
     }

@@ -13,9 +13,8 @@ use crate::{
     generation::Generation,
 };
 
-/// How many questions are made at a time, and how often.
+/// How many questions are made at a time.
 const BATCH: usize = 20_000;
-const BATCHES: usize = 10;
 
 /// A question in the numbers of a generation.
 #[derive(Debug, Clone, Copy)]
@@ -37,19 +36,27 @@ impl Asked {
     }
 }
 
-/// Different questions in the numbers of a generation, which gets the SIDs of their contexts. Half of them follow rules, so
-/// that some are granted.
-pub(super) fn candidates(generation: &mut Generation) -> Vec<Asked> {
-    let (mut random, mut sids, mut known) = (Random::new(1), Sids::default(), HashSet::new());
-    let mut found = Vec::new();
-    for _ in 0..BATCHES {
-        let batch = Batch::new(&generation.policy, Kind::Access, BATCH, &mut random);
-        let texts: Vec<_> = batch.contexts.iter().map(|own| context::text(&generation.policy, own)).collect();
-        let contexts: Vec<_> = texts.into_iter().map(|text| sids.of(generation, text)).collect();
-        let questions = batch.questions.iter().filter_map(|question| in_numbers(generation, &contexts, question));
-        found.extend(questions.filter(|question| known.insert((question.source, question.target, question.class))));
+/// Makes questions about a policy, each of which is made once. Half of them follow rules, so that some are granted.
+#[derive(Debug)]
+pub(super) struct Maker {
+    random: Random,
+    sids: Sids,
+    made: HashSet<(Sid, Sid, u32)>,
+}
+
+impl Maker {
+    pub(super) fn new() -> Self {
+        Self { random: Random::new(1), sids: Sids::default(), made: HashSet::new() }
     }
-    found
+
+    /// More questions in the numbers of a generation, which gets the SIDs of their contexts.
+    pub(super) fn more(&mut self, generation: &mut Generation) -> Vec<Asked> {
+        let batch = Batch::new(&generation.policy, Kind::Access, BATCH, &mut self.random);
+        let texts: Vec<_> = batch.contexts.iter().map(|own| context::text(&generation.policy, own)).collect();
+        let contexts: Vec<_> = texts.into_iter().map(|text| self.sids.of(generation, text)).collect();
+        let questions = batch.questions.iter().filter_map(|question| in_numbers(generation, &contexts, question));
+        questions.filter(|asked| self.made.insert((asked.source, asked.target, asked.class))).collect()
+    }
 }
 
 /// A question in the numbers of a generation; `None`: the kernel has no such class, or the policy permits not both contexts.
