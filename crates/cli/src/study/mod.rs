@@ -28,7 +28,6 @@ use crate::output;
 const BUILT_IN: [(&str, &str); 10] = [
     ("quick", include_str!("../../../../studies/quick.toml")),
     ("modules", include_str!("../../../../studies/modules.toml")),
-    ("wall", include_str!("../../../../studies/wall.toml")),
     ("reference", include_str!("../../../../studies/reference.toml")),
     ("enforcer", include_str!("../../../../studies/enforcer.toml")),
     ("dsm", include_str!("../../../../studies/dsm.toml")),
@@ -36,6 +35,7 @@ const BUILT_IN: [(&str, &str); 10] = [
     ("lsm-file-overhead", include_str!("../../../../studies/lsm-file-overhead.toml")),
     ("predictions", include_str!("../../../../studies/predictions.toml")),
     ("framework", include_str!("../../../../studies/framework.toml")),
+    ("wall", include_str!("../../../../studies/wall.toml")),
 ];
 
 /// Those of applications.
