@@ -12,6 +12,7 @@ mod bop;
 mod built_kernels;
 mod cli;
 mod debian;
+mod decision_cost;
 mod dsm;
 mod enforcer;
 mod enforcer_cache;

@@ -1,4 +1,6 @@
-//! `tollgate bench`: measures workloads on this machine, and does the job that a guest is given.
+//! `tollgate bench`: measures workloads and decisions on this machine, and does the job that a guest is given.
+
+mod decisions;
 
 use std::{
     fs,
@@ -28,6 +30,8 @@ pub(crate) enum Command {
     List(List),
     /// Measure workloads on this machine, as it is
     Run(Run),
+    /// Time decisions on this machine's processor: hits in the caches, misses, the evaluator in BPF and in user space
+    Decisions(decisions::Decisions),
     /// Do a job: read it as JSON, print the report as JSON; studies run this in their guests
     Job(JobFile),
 }
@@ -86,6 +90,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::List(list) => list_workloads(&list),
         Command::Run(run) => run_workloads(&run),
+        Command::Decisions(decisions) => decisions::run(&decisions),
         Command::Job(job) => do_job(&job),
     }
 }

@@ -10,6 +10,7 @@ pub mod design;
 pub mod environment;
 pub mod export;
 pub mod laboratory;
+pub mod machine;
 pub mod model;
 mod network;
 mod number;
