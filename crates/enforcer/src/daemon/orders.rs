@@ -91,6 +91,10 @@ impl<'a> Order<'a> {
             |with: &mut Vec<OwnedFd>| with.drain(..).next().ok_or_else(|| Refusal::new(libc::EBADF, "no descriptor"));
         match request {
             Request::Status => Ok(vec![json(&self.machine.status()?)?]),
+            Request::Why(hook) => {
+                self.administrator(&["read_policy"])?;
+                Ok(vec![json(&self.machine.why(hook.as_deref())?)?])
+            }
             Request::Mode => Ok(vec![self.machine.mode().to_string()]),
             Request::SetMode { mode, domain } => {
                 self.administrator(&["setenforce"])?;
