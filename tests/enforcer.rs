@@ -2,13 +2,16 @@
 //!
 //! QEMU, kernels and a C compiler are needed: without them these tests fail, and say so.
 
-use std::{collections::BTreeSet, process::Command};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    process::Command,
+};
 
 use serde_json::Value;
 
 use crate::program::{
     Scratch,
-    steps::{Guest, Library, library, source},
+    steps::{Guest, Library, Step, library, source},
 };
 
 #[test]
@@ -56,16 +59,7 @@ fn does_what_each_command_says() {
     assert_eq!(status["failures"], Value::Object(serde_json::Map::new()));
     assert!(status["hooks"]["attached"].as_array().unwrap().len() > 50, "{status}");
     steps["people's status"].is(0, &["mode         enforcing", "generation 1", "unconfined   kernel_t unconfined_t"]);
-    explains(&steps["why"].is(0, &[]).json(), &status["hooks"]);
-    steps["why one"].is(
-        0,
-        &[
-            "HOOK          ATTACHED WHY\nunix_may_send yes ",
-            " may not sendto ",
-            "file_permission no       descriptors are checked when they change hands",
-        ],
-    );
-    steps["why none"].is(2, &["there is no hook \"inode_permision\" (like it: inode_permission"]);
+    explains(&steps, &status["hooks"]);
     steps["mode"].is(0, &["enforcing\npermissive\nenforcing\n"]);
     steps["domain"].is(0, &["\"visitor\""]);
     steps["no domain"].is(2, &["no type `vistor`"]);
@@ -103,7 +97,8 @@ fn does_what_each_command_says() {
 }
 
 /// `status --why` has each hook, attached or not as `status` has it, and the reasons of some are known.
-fn explains(reasons: &Value, hooks: &Value) {
+fn explains(steps: &BTreeMap<String, Step>, hooks: &Value) {
+    let reasons = steps["why"].is(0, &[]).json();
     let reasons = reasons.as_array().unwrap();
     let named = |attached: bool| -> BTreeSet<&str> {
         reasons.iter().filter(|why| why["attached"] == attached).map(|why| why["hook"].as_str().unwrap()).collect()
@@ -119,6 +114,9 @@ fn explains(reasons: &Value, hooks: &Value) {
     };
     assert_eq!(["task_alloc", "unix_may_send"].map(kind), ["labels", "rule"]);
     assert_eq!(["uring_allowed", "inet_csk_clone"].map(kind), ["absent", "omitted"]);
+    let one = ["HOOK          ATTACHED WHY\nunix_may_send yes ", " may not sendto ", ":unix_dgram_socket\n"];
+    steps["why one"].is(0, &one).is(0, &["file_permission no       descriptors are checked when they change hands"]);
+    steps["why none"].is(2, &["there is no hook \"inode_permision\" (like it: inode_permission"]);
 }
 
 #[test]
