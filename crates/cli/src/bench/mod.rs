@@ -1,5 +1,7 @@
 //! `tollgate bench`: measures workloads on this machine, and does the job that a guest is given.
 
+mod breakdown;
+
 use std::{
     fs,
     io::{self, Write},
@@ -28,6 +30,8 @@ pub(crate) enum Command {
     List(List),
     /// Measure workloads on this machine, as it is
     Run(Run),
+    /// Break an operation down: where its instructions go, by LSM hook and by what the security module does in it
+    Breakdown(breakdown::Arguments),
     /// Do a job: read it as JSON, print the report as JSON; studies run this in their guests
     Job(JobFile),
 }
@@ -86,6 +90,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::List(list) => list_workloads(&list),
         Command::Run(run) => run_workloads(&run),
+        Command::Breakdown(arguments) => breakdown::run(&arguments),
         Command::Job(job) => do_job(&job),
     }
 }
