@@ -99,7 +99,7 @@ fn counts_each_call_and_takes_no_jump_of_the_compiler_for_a_function() {
 
 #[test]
 fn keeps_interrupts_apart_and_goes_on_with_the_hook_behind_them() {
-    let broken = broken_down(&[SECURITY, TIMER, MIGRATE, TIMER + 4, SECURITY + 4, READ, TIMER, READ + 4]);
+    let broken = broken_down(&[SECURITY, TIMER, MIGRATE, TIMER + 4, SECURITY + 4, READ + 8, TIMER, READ + 12]);
     assert_eq!((broken.hooks[0].sum(), broken.interrupts, broken.outside), (2, 4, 2));
     assert_eq!(broken.hooks[0].calls, 1);
 }
