@@ -9,6 +9,7 @@ mod attacks;
 mod audit;
 mod audit_guests;
 mod bop;
+mod breakdown;
 mod built_kernels;
 mod cli;
 mod debian;

@@ -4,6 +4,7 @@
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
 pub mod applications;
+pub mod breakdown;
 pub mod compare;
 pub mod configuration;
 pub mod design;
