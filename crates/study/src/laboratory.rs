@@ -13,8 +13,8 @@ use tollgate_host::{
     process::{self, Limits},
 };
 use tollgate_vm::{
-    Accelerator, Clock, Error as VmError, Image, InstructionLog, Kernel, Machine, agent,
-    guest::{self, GuestCommand, Stream},
+    Accelerator, Clock, Error as VmError, Image, Kernel, Machine, agent,
+    guest::{self, GuestCommand, LoggingListener, Stream},
     image::on_path,
     kernels,
     machine::Wiring,
@@ -288,7 +288,7 @@ impl<'a> Laboratory<'a> {
         &self,
         boot: &Boot,
         operations: u32,
-        listener: &mut dyn FnMut(&mut InstructionLog, Stream, &[u8]) -> Result<Vec<u8>, VmError>,
+        listener: LoggingListener<'_>,
     ) -> Result<guest::Outcome, LaboratoryError> {
         let kernel = || LaboratoryError::Vm(VmError::NoSuchKernel { spec: boot.kernel.clone(), known: String::new() });
         let (_, image) = self.kernels.get(&boot.kernel).ok_or_else(kernel)?;

@@ -116,14 +116,16 @@ pub fn run(
     guest.stop(ended)
 }
 
-/// The same, with a log of the instructions that the guest executes whenever `listener` switches it on. What the listener
-/// returns goes to the command's standard input.
+/// Hears each piece of the command's output and switches the log; what it returns goes to the command's standard input.
+pub type LoggingListener<'l> = &'l mut dyn FnMut(&mut InstructionLog, Stream, &[u8]) -> Result<Vec<u8>, Error>;
+
+/// The same, with a log of the instructions that the guest executes whenever `listener` switches it on.
 pub fn run_logged(
     machine: &Machine,
     image: &Image,
     command: &GuestCommand,
     limits: Limits<'_>,
-    listener: &mut dyn FnMut(&mut InstructionLog, Stream, &[u8]) -> Result<Vec<u8>, Error>,
+    listener: LoggingListener<'_>,
 ) -> Result<Outcome, Failure> {
     let folder = private_folder()?;
     let boot = Wiring::boot(folder.path().join("initrd"), folder.path().join("agent"));

@@ -13,10 +13,10 @@ pub(super) fn between_marks(log: impl BufRead, mark: u64) -> io::Result<Option<V
     let mut found: Option<Vec<u64>> = None;
     for line in log.lines() {
         let line = line?;
-        if line.starts_with(STOPPED) {
-            if let Some(addresses) = &mut found {
-                addresses.pop();
-            }
+        if line.starts_with(STOPPED)
+            && let Some(addresses) = &mut found
+        {
+            addresses.pop();
         }
         let Some(address) = executed(&line) else { continue };
         match &mut found {
