@@ -383,6 +383,8 @@ fn exports_every_figure_as_csv_and_markdown() {
     assert_eq!(csv.lines().count(), 1 + 2 * 3, "{csv}");
     assert!(csv.lines().skip(1).all(|line| line.starts_with("host,") && line.split(',').count() >= columns), "{csv}");
     let markdown = report(&["--format", "markdown"]);
+    assert_eq!(fs::read_to_string(out.join("table.md")).unwrap(), markdown, "the run has left the same table");
+    assert!(markdown.contains("- Host: ") && markdown.contains(" Linux "), "{markdown}");
     for row in ["null", "loop", "read-1"] {
         assert!(markdown.lines().any(|line| line.starts_with("| ") && line.contains(row)), "{markdown}");
     }

@@ -62,6 +62,7 @@ fn costs_no_less_once_a_process_has_waited_for_random_numbers() {
         delays: Vec::new(),
         tunnel: false,
         labels: Vec::new(),
+        logged: None,
     };
     let file = scratch.file("job.json", &serde_json::to_string(&job).unwrap());
     let machine =

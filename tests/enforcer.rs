@@ -2,13 +2,16 @@
 //!
 //! QEMU, kernels and a C compiler are needed: without them these tests fail, and say so.
 
-use std::process::Command;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    process::Command,
+};
 
 use serde_json::Value;
 
 use crate::program::{
     Scratch,
-    steps::{Guest, Library, library, source},
+    steps::{Guest, Library, Step, library, source},
 };
 
 #[test]
@@ -22,6 +25,9 @@ fn does_what_each_command_says() {
         .step("enforce", "tollgate enforce /policy")
         .step("status", "tollgate status --json")
         .step("people's status", "tollgate status")
+        .step("why", "tollgate status --why --json")
+        .step("why one", "tollgate status --why unix_may_send; tollgate status --why file_permission")
+        .step("why none", "tollgate status --why inode_permision")
         .step("mode", "tollgate mode; tollgate mode permissive; tollgate mode; tollgate mode enforcing; tollgate mode")
         .step("domain", "tollgate mode permissive --domain visitor; tollgate status --json | grep -A1 '\"permissive\"'")
         .step("no domain", "tollgate mode permissive --domain vistor")
@@ -53,6 +59,7 @@ fn does_what_each_command_says() {
     assert_eq!(status["failures"], Value::Object(serde_json::Map::new()));
     assert!(status["hooks"]["attached"].as_array().unwrap().len() > 50, "{status}");
     steps["people's status"].is(0, &["mode         enforcing", "generation 1", "unconfined   kernel_t unconfined_t"]);
+    explains(&steps, &status["hooks"]);
     steps["mode"].is(0, &["enforcing\npermissive\nenforcing\n"]);
     steps["domain"].is(0, &["\"visitor\""]);
     steps["no domain"].is(2, &["no type `vistor`"]);
@@ -87,6 +94,29 @@ fn does_what_each_command_says() {
     steps["count"].is(0, &["from cache", "files"]);
     assert!(!steps["stop"].is(1, &["nothing is enforced"]).text.contains("tollgate\n"), "pins are left");
     steps["denials are told"].is(0, &["nothing is enforced any more"]);
+}
+
+/// `status --why` has each hook, attached or not as `status` has it, and the reasons of some are known.
+fn explains(steps: &BTreeMap<String, Step>, hooks: &Value) {
+    let reasons = steps["why"].is(0, &[]).json();
+    let reasons = reasons.as_array().unwrap();
+    let named = |attached: bool| -> BTreeSet<&str> {
+        reasons.iter().filter(|why| why["attached"] == attached).map(|why| why["hook"].as_str().unwrap()).collect()
+    };
+    let listed = |name: &str| -> BTreeSet<&str> {
+        hooks[name].as_array().unwrap().iter().map(|hook| hook.as_str().unwrap()).collect()
+    };
+    assert_eq!(named(true), listed("attached"));
+    assert!(named(false).is_superset(&listed("not_needed")), "{reasons:?}");
+    let kind = |hook: &str| {
+        let why = reasons.iter().find(|why| why["hook"] == hook).unwrap();
+        why["reasons"][0]["kind"].as_str().unwrap()
+    };
+    assert_eq!(["task_alloc", "unix_may_send"].map(kind), ["labels", "rule"]);
+    assert_eq!(["uring_allowed", "inet_csk_clone"].map(kind), ["absent", "omitted"]);
+    let one = ["HOOK          ATTACHED WHY\nunix_may_send yes ", " may not sendto ", ":unix_dgram_socket\n"];
+    steps["why one"].is(0, &one).is(0, &["file_permission no       descriptors are checked when they change hands"]);
+    steps["why none"].is(2, &["there is no hook \"inode_permision\" (like it: inode_permission"]);
 }
 
 #[test]

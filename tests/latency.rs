@@ -66,6 +66,7 @@ fn job(confinement: Confinement, delays: Vec<Delays>) -> Job {
         delays,
         tunnel: false,
         labels: Vec::new(),
+        logged: None,
     }
 }
 

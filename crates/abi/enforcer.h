@@ -704,6 +704,24 @@ struct tg_inquiry {
 	__s32 result;		 /* 0, or a negative errno; for sweep the number of entries */
 };
 
+/* A question of bpf/cost.bpf.c. */
+struct tg_cost_question {
+	__u32 source, target, class, av; /* SIDs, SECCLASS, permissions */
+	struct tg_question question;	 /* the same in the policy's numbers */
+	__u64 took;			 /* result: nanoseconds */
+};
+
+/* What bpf/cost.bpf.c is to do, and what it took. */
+#define TG_COST_QUESTIONS 4096u
+struct tg_cost {
+	__u32 count;   /* the questions that are asked */
+	__u32 each;    /* each is timed by itself, too */
+	__u32 subject; /* SID of the current task */
+	__u32 granted; /* results: how many were granted, */
+	__u64 took;    /* and the nanoseconds of all */
+	struct tg_cost_question question[TG_COST_QUESTIONS];
+};
+
 /* Something that a process holds and that the policy in force denies
  * (bpf/programs/revocation.h). */
 struct tg_held {

@@ -1,5 +1,5 @@
 //! Compiles the object managers into `OUT_DIR/enforcer.bpf.o` and what labels packets into `OUT_DIR/datapath.bpf.o`,
-//! the guard into `OUT_DIR/guard.bpf.o`, and links libselinux's selabel.
+//! the guard into `OUT_DIR/guard.bpf.o`, what times decisions into `OUT_DIR/cost.bpf.o`, and links libselinux's selabel.
 
 use std::{env, path::PathBuf};
 
@@ -21,7 +21,7 @@ fn main() {
     let arguments = ["-I", &include, "-I", &generated, own, netlabel, "-mcpu=v3", "-Wall", "-Werror"];
     // For tests/headers.rs, which compiles headers as this does.
     println!("cargo::rustc-env=TOLLGATE_BPF_ARGUMENTS={}", arguments.join(" "));
-    ["enforcer", "datapath", "guard"].iter().for_each(|name| compile(name, &arguments));
+    ["enforcer", "datapath", "guard", "cost"].iter().for_each(|name| compile(name, &arguments));
 }
 
 /// Compiles one object file.

@@ -46,6 +46,9 @@ pub struct Job {
     /// The labels that receivers must see, by network. The job looks at no other network.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<Label>,
+    /// Operations of each workload that are run once more while the host logs their instructions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub logged: Option<u32>,
 }
 
 /// The result of a job.
@@ -72,6 +75,21 @@ pub struct Report {
     /// The cost of a delay; absent if delays cannot be set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Calibration>,
+    /// What reads the host's logs of instructions; absent if there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub logged: Option<Logged>,
+}
+
+/// What reads the logs of instructions.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Logged {
+    /// Text symbols of the kernel, of its modules and of BPF programs, as lines of `/proc/kallsyms`.
+    pub symbols: String,
+    /// First addresses of pieces of BPF programs' machine code, and the source file of each, by address; empty if the
+    /// measuring process may not look at programs.
+    pub sources: Vec<(u64, String)>,
+    /// Instructions of each operation by the counter, by selection.
+    pub counted: Vec<Vec<u64>>,
 }
 
 /// The measurements with delayed hooks.

@@ -1,6 +1,6 @@
 //! The measuring loop.
 
-mod rest;
+pub(crate) mod rest;
 pub(crate) mod turns;
 
 use std::io;
@@ -56,10 +56,7 @@ struct Taken {
 fn prepare_and_take(selection: &Selection, places: &Places, meter: &mut Meter, count: usize) -> Result<Taken, Error> {
     let workload = selection.workload;
     // Before the set-up, because its peers inherit the policy.
-    let _taking_turns = match (meter.counter(), workload.tasks) {
-        (Counter::Instructions, Tasks::Several) => Some(Turns::take()?),
-        _ => None,
-    };
+    let _taking_turns = taking_turns(selection, meter)?;
     // Dropped after the operation, which may have files open in it.
     let place = places.place(selection)?;
     let mut operation = (workload.setup)(&place)?;
@@ -73,6 +70,14 @@ fn prepare_and_take(selection: &Selection, places: &Places, meter: &mut Meter, c
         _ => None,
     };
     Ok(Taken { samples, idle, decisions })
+}
+
+/// Makes the tasks of a workload take turns on the instruction counter, if there are several.
+pub(crate) fn taking_turns(selection: &Selection, meter: &Meter) -> Result<Option<Turns>, Error> {
+    match (meter.counter(), selection.workload.tasks) {
+        (Counter::Instructions, Tasks::Several) => Turns::take().map(Some),
+        _ => Ok(None),
+    }
 }
 
 /// How often an operation runs for this many samples on the instruction counter: [`without_idle`] may take them twice.
@@ -144,7 +149,7 @@ fn without_idle(
 }
 
 /// Runs the operation as often as it needs before the first sample.
-fn warm_up(operation: &mut dyn Operation, samples: usize) -> io::Result<()> {
+pub(crate) fn warm_up(operation: &mut dyn Operation, samples: usize) -> io::Result<()> {
     for _ in 0..operation.warm_ups(samples) {
         operation.before()?;
         operation.run()?;

@@ -1,13 +1,15 @@
 //! Executes a job.
 
+pub mod logged;
 pub mod settle;
+mod sources;
 mod spool;
 
 use std::{hint::black_box, thread::sleep, time::Duration};
 
 use nix::sys::utsname::uname;
 
-use self::spool::Spool;
+use self::{logged::Logging, spool::Spool};
 
 use crate::{
     Error,
@@ -52,6 +54,7 @@ pub fn run(job: &Job, progress: &mut dyn FnMut(&str)) -> Result<Report, Error> {
         Link::open(Network::Veth)?;
     }
     let mut spool = Spool::open(selections.len() * (1 + job.delays.len()))?;
+    let logging = job.logged.map(Logging::open).transpose()?;
     let lsm = active_modules();
 
     let mut confined = confine(&job.confinement, places.root(), job.counter)?;
@@ -92,6 +95,7 @@ pub fn run(job: &Job, progress: &mut dyn FnMut(&str)) -> Result<Report, Error> {
         }
         Ok::<_, Error>(all)
     })?;
+    let logged = logging.map(|logging| logging.run(&selections, &places, &meter)).transpose()?;
     spool.give_back(&mut all)?;
     let mut runs = all.chunks(selections.len().max(1)).map(<[Measured]>::to_vec);
     let workloads = runs.next().unwrap_or_default();
@@ -106,6 +110,7 @@ pub fn run(job: &Job, progress: &mut dyn FnMut(&str)) -> Result<Report, Error> {
         workloads,
         delayed: delayed.collect(),
         calibration: latency.map(|(_, calibration)| calibration.clone()),
+        logged,
     })
 }
 
@@ -189,6 +194,7 @@ mod tests {
             delays: Vec::new(),
             tunnel: false,
             labels: Vec::new(),
+            logged: None,
         }
     }
 

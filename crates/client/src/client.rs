@@ -33,6 +33,7 @@ use crate::{
     shadow::Report,
     status::{Manager, Status},
     units::Unit,
+    why::Why,
     wire,
 };
 
@@ -145,6 +146,12 @@ impl Client {
     pub fn status(&mut self) -> Result<Status, ClientError> {
         let json = self.word(&Request::Status, &[])?;
         serde_json::from_str(&json).map_err(|_| unexpected("a status", json))
+    }
+
+    /// Why hooks have programs, or have none: one hook, or all that have a program in the daemon's version.
+    pub fn why(&mut self, hook: Option<&str>) -> Result<Vec<Why>, ClientError> {
+        let json = self.word(&Request::Why(hook.map(str::to_owned)), &[])?;
+        serde_json::from_str(&json).map_err(|_| unexpected("reasons", json))
     }
 
     /// The mode of all domains that have none of their own.

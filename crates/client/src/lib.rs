@@ -50,6 +50,7 @@ pub mod shares;
 pub mod status;
 pub mod tree;
 pub mod units;
+pub mod why;
 pub mod wire;
 
 pub use client::{Acted, Client, ClientError, be_permissive, clear_context, process};

@@ -141,6 +141,8 @@ impl Acting {
 pub enum Request {
     /// What is enforced: a [`crate::status::Status`] as JSON.
     Status,
+    /// Why hooks have programs, or have none, of one hook or of all: [`crate::why::Why`]s as JSON.
+    Why(Option<String>),
     /// The mode: its name.
     Mode,
     /// Sets the mode, of all domains or of one.
@@ -236,6 +238,8 @@ impl Request {
     fn words(&self) -> Vec<String> {
         let words: Vec<&str> = match self {
             Self::Status => vec!["status"],
+            Self::Why(None) => vec!["why"],
+            Self::Why(Some(hook)) => vec!["why", hook],
             Self::Mode => vec!["mode"],
             Self::SetMode { mode, domain } => {
                 let domain = domain.iter().map(String::as_str);
@@ -283,6 +287,8 @@ impl Request {
         let attribute = |name: &str| Attribute::find(name).ok_or_else(unknown);
         Ok(match words[..] {
             ["status"] => Self::Status,
+            ["why"] => Self::Why(None),
+            ["why", hook] => Self::Why(Some(hook.to_owned())),
             ["mode"] => Self::Mode,
             ["mode", name] => Self::SetMode { mode: mode(name)?, domain: None },
             ["mode", name, domain] => Self::SetMode { mode: mode(name)?, domain: Some(domain.to_owned()) },

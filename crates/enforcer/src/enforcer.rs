@@ -28,6 +28,7 @@ mod slipped;
 mod survival;
 mod units;
 mod unseen;
+mod why;
 
 use std::{
     cell::OnceCell,

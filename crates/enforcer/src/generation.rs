@@ -24,7 +24,7 @@ use tollgate_abi::{
         SECINITSID_UNLABELED, TG_BEFORE, TG_FIRST_SID, TG_IN_FORCE, TG_NO_PERMISSION, TG_SECCLASSES, TG_SID_MACHINE,
         TG_SIDS, tg_generation, tg_secclass,
     },
-    tables::{TG_CAPACITY, TG_TYPE_PERMISSIVE, tg_question, tg_type},
+    tables::{TG_CAPACITY, TG_TYPE_PERMISSIVE, tg_decision, tg_question, tg_type},
 };
 use tollgate_policy::{
     built::{Built, BuiltError},
@@ -280,12 +280,18 @@ impl Generation {
         let (source, target) = (self.context(source)?, self.context(target)?);
         let class = self.names.find(Kind::Class, class)?;
         let question = tg_question { source, target, class, ..tg_question::default() };
-        let allowed = self.tables.decide(&self.levels, &question).map_or(0, |decision| decision.allowed);
+        let allowed = self.decide(&question).map_or(0, |decision| decision.allowed);
         let names = self.policy.classes.get(class as usize).map_or(&[][..], |class| &class.permissions[..]);
         let mut names: Vec<String> =
             (0..32).zip(names).filter(|(bit, _)| allowed >> bit & 1 != 0).map(|(_, name)| name.clone()).collect();
         names.sort_unstable();
         Ok(names)
+    }
+
+    /// The decision of the tables, evaluated by this process; `None`: the policy has no such class.
+    #[must_use]
+    pub fn decide(&self, question: &tg_question) -> Option<tg_decision> {
+        self.tables.decide(&self.levels, question)
     }
 
     /// Writes everything but the contexts.

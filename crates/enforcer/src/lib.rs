@@ -9,6 +9,7 @@
 pub mod asking;
 pub mod canary;
 pub mod contexts;
+pub mod cost;
 pub mod daemon;
 pub mod datapath;
 pub mod enforcer;

@@ -143,7 +143,7 @@ impl Tables {
     /// it that was not known is given an identifier.
     pub fn label(&self, levels: &mut Levels, question: &tg_question, name: Option<&tg_name>) -> Labelled {
         let mut out = tg_label::default();
-        let valid = ffi::tollgate_label(&self.buffer, &levels.buffer, question, name, &mut out) != 0;
+        let valid = self.raw_label(levels, question, name, &mut out);
         let mut context = out.context;
         if self.header().mls != 0 {
             let [low, high] = out.level.each_ref().map(|raw| levels.intern(&from_raw(raw)));
@@ -157,6 +157,18 @@ impl Tables {
             (false, 0) => Labelled::Nothing,
             (false, _) => Labelled::Invalid(context),
         }
+    }
+
+    /// The same as a program in the kernel gets it, in `out`: a level that was not known has no identifier. Returns whether the
+    /// policy permits the context.
+    pub(crate) fn raw_label(
+        &self,
+        levels: &Levels,
+        question: &tg_question,
+        name: Option<&tg_name>,
+        out: &mut tg_label,
+    ) -> bool {
+        ffi::tollgate_label(&self.buffer, &levels.buffer, question, name, out) != 0
     }
 }
 

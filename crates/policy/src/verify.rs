@@ -1,6 +1,7 @@
 //! Verifies a policy's decision tables: asks the tables and another implementation of SELinux's decisions (libsepol or
 //! the running kernel) the same questions.
 
+pub mod all;
 mod bpf;
 mod contexts;
 mod peers;

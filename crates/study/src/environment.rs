@@ -1,6 +1,6 @@
 //! The environment of a run: what a reader needs to judge its figures or to repeat them.
 
-use std::{collections::BTreeSet, fs, process::Command, thread};
+use std::{collections::BTreeSet, fs, process::Command};
 
 use tollgate_bench::counter::Counter;
 use tollgate_host::{Cache, Package};
@@ -9,6 +9,7 @@ use tollgate_vm::{Error, guest};
 use crate::{
     configuration,
     laboratory::Laboratory,
+    machine::Machine,
     programs,
     results::{Environment, KernelImage},
     study::Study,
@@ -27,13 +28,15 @@ pub fn describe(
         packages = policy_packages(cache, study);
         packages.extend(host_packages());
     }
+    let Machine { cpu, cores, host, hypervisor } = Machine::this();
     Ok(Environment {
         tollgate: env!("CARGO_PKG_VERSION").into(),
         revision: revision.map(Into::into),
         qemu: if kernels.is_empty() { None } else { Some(guest::emulator_version()?) },
-        cpu: processor(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default()),
-        cores: thread::available_parallelism().map_or(0, |n| u32::try_from(n.get()).unwrap_or(u32::MAX)),
-        host: fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().into(),
+        cpu,
+        cores,
+        host,
+        hypervisor: Some(hypervisor),
         kernels,
         packages,
     })
@@ -109,22 +112,10 @@ fn listed(mut words: Vec<String>) -> String {
     if words.is_empty() { "empty".into() } else { words.join(", ") }
 }
 
-/// The first `model name` of /proc/cpuinfo.
-fn processor(cpuinfo: &str) -> String {
-    let line = cpuinfo.lines().find(|line| line.starts_with("model name"));
-    line.and_then(|line| line.split_once(':')).map(|(_, name)| name.trim().to_string()).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::results::examples::{boot, head};
-
-    #[test]
-    fn reads_the_processors_name() {
-        assert_eq!(processor("processor\t: 0\nmodel name\t: A 9 @ 1GHz\nmodel name\t: B\n"), "A 9 @ 1GHz");
-        assert_eq!(processor(""), "");
-    }
 
     fn study(configurations: &str) -> Study {
         let text = format!(

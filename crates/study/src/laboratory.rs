@@ -14,7 +14,7 @@ use tollgate_host::{
 };
 use tollgate_vm::{
     Accelerator, Clock, Error as VmError, Image, Kernel, Machine, agent,
-    guest::{self, GuestCommand, Stream},
+    guest::{self, GuestCommand, LoggingListener, Stream},
     image::on_path,
     kernels,
     machine::Wiring,
@@ -169,6 +169,7 @@ impl<'a> Laboratory<'a> {
             delays: self.study.delays(&boot.configuration),
             tunnel: known(self.study, &boot.configuration).is_some_and(Known::tunnels),
             labels: if guest { self.labels(boot) } else { Vec::new() },
+            logged: None,
         }
     }
 
@@ -262,10 +263,7 @@ impl<'a> Laboratory<'a> {
         let Some(machine) = self.machine(boot) else {
             return Ok((Outcome::Failed("its kernel is not there".into()), String::new()));
         };
-        let mut image = image.clone();
-        image.content(JOB, 0o600, &job_text(job)?);
-        let argv = [agent::PROGRAM, "bench", "job", JOB].map(String::from).to_vec();
-        let command = GuestCommand { argv, ..GuestCommand::default() };
+        let (image, command) = with_job(image, job)?;
         let mut errors = Lines::default();
         let outcome = guest::run(&machine, &image, &command, self.limits(), &mut |stream, bytes| {
             if stream == Stream::Stderr {
@@ -282,6 +280,21 @@ impl<'a> Laboratory<'a> {
             }
             Err(failure) => Err(failure.error.into()),
         }
+    }
+
+    /// Runs one boot, and logs the instructions of this many operations of each workload after its samples were taken.
+    /// `listener` hears what the job writes, and switches the log.
+    pub fn run_logged(
+        &self,
+        boot: &Boot,
+        operations: u32,
+        listener: LoggingListener<'_>,
+    ) -> Result<guest::Outcome, LaboratoryError> {
+        let kernel = || LaboratoryError::Vm(VmError::NoSuchKernel { spec: boot.kernel.clone(), known: String::new() });
+        let (_, image) = self.kernels.get(&boot.kernel).ok_or_else(kernel)?;
+        let machine = self.machine(boot).ok_or_else(kernel)?;
+        let (image, command) = with_job(image, &Job { logged: Some(operations), ..self.job(boot) })?;
+        Ok(guest::run_logged(&machine, &image, &command, self.limits(), listener).map_err(VmError::from)?)
     }
 
     fn run_here(&self, job: &Job, progress: &mut dyn FnMut(&str)) -> Result<Outcome, LaboratoryError> {
@@ -307,6 +320,14 @@ impl<'a> Laboratory<'a> {
     fn limits(&self) -> Limits<'a> {
         Limits { timeout: self.timeout, interrupted: self.interrupted }
     }
+}
+
+/// The image with the job in it, and the command that does it.
+fn with_job(image: &Image, job: &Job) -> Result<(Image, GuestCommand), LaboratoryError> {
+    let mut image = image.clone();
+    image.content(JOB, 0o600, &job_text(job)?);
+    let argv = [agent::PROGRAM, "bench", "job", JOB].map(String::from).to_vec();
+    Ok((image, GuestCommand { argv, ..GuestCommand::default() }))
 }
 
 /// The known configuration of a name in the study: itself, or the base of the study's own.

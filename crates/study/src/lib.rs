@@ -4,12 +4,14 @@
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
 pub mod applications;
+pub mod breakdown;
 pub mod compare;
 pub mod configuration;
 pub mod design;
 pub mod environment;
 pub mod export;
 pub mod laboratory;
+pub mod machine;
 pub mod model;
 mod network;
 mod number;

@@ -21,7 +21,7 @@ use std::{
 };
 
 use crate::{
-    channel::{Done, Frame, Ready},
+    channel::{Decoder, Done, Frame, Ready},
     order::Order,
     wire,
 };
@@ -150,7 +150,7 @@ fn run(port: &mut File, order: &Order, instruments: Instruments) -> Result<Done,
         .envs(order.env.iter().cloned())
         .current_dir("/")
         .process_group(0)
-        .stdin(Stdio::null())
+        .stdin(if order.stdin { Stdio::piped() } else { Stdio::null() })
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -168,6 +168,8 @@ fn forward(port: &mut File, child: &mut Child) -> std::io::Result<()> {
     let ended = pidfd(child)?;
     let mut out = child.stdout.take();
     let mut err = child.stderr.take();
+    let mut input = child.stdin.take();
+    let mut decoder = Decoder::default();
     let mut buffer = vec![0; 16 << 10];
     let mut timeout = PollTimeout::NONE;
     loop {
@@ -178,11 +180,18 @@ fn forward(port: &mut File, child: &mut Child) -> std::io::Result<()> {
         if timeout.is_none() {
             polled.push(PollFd::new(ended.as_fd(), PollFlags::POLLIN));
         }
+        let port_at = polled.len();
+        if input.is_some() {
+            polled.push(PollFd::new(port.as_fd(), PollFlags::POLLIN));
+        }
         let count = poll(&mut polled, timeout)?;
         let ready: Vec<bool> = polled.iter().map(|p| p.any().unwrap_or(true)).collect();
         drop(polled);
         if count == 0 || ready.is_empty() {
             return Ok(());
+        }
+        if let Some(to) = input.as_mut().filter(|_| ready[port_at]) {
+            pass_in(port, &mut decoder, &mut buffer, to)?;
         }
         if timeout.is_none() && ready[streams] {
             timeout = PollTimeout::from(LAST_WORDS);
@@ -220,6 +229,18 @@ fn pass_on<R: Read>(
         send(port, &frame(buffer[..count].to_vec()))?;
     }
     Ok(count > 0)
+}
+
+/// Passes on what the host has sent for the command.
+fn pass_in(port: &mut File, decoder: &mut Decoder, buffer: &mut [u8], to: &mut impl Write) -> std::io::Result<()> {
+    let count = port.read(buffer)?;
+    decoder.push(&buffer[..count]);
+    while let Some(frame) = decoder.next_frame().map_err(std::io::Error::other)? {
+        if let Frame::Stdin(bytes) = frame {
+            to.write_all(&bytes)?;
+        }
+    }
+    Ok(())
 }
 
 fn send(port: &mut File, frame: &Frame) -> std::io::Result<()> {

@@ -14,7 +14,7 @@ const HEADER: usize = 9;
 /// Bytes in the largest frame: the agent cuts output into pieces.
 const MAX_PAYLOAD: usize = 1 << 20;
 
-/// A message from the guest's agent. Only [`Frame::Continue`] goes to the agent.
+/// A message from the guest's agent. Only [`Frame::Continue`] and [`Frame::Stdin`] go to the agent.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Frame {
     /// The agent runs; the guest has booted.
@@ -31,6 +31,8 @@ pub(crate) enum Frame {
     Waiting(Waiting),
     /// The next order, to the agent of a machine that was saved.
     Continue(Continue),
+    /// A piece of the command's standard input, to an agent whose order says that there is some.
+    Stdin(Vec<u8>),
 }
 
 /// What the agent knows when it starts.
@@ -89,6 +91,7 @@ impl Frame {
             Self::Failed(reason) => (5, reason.as_bytes().to_vec()),
             Self::Waiting(waiting) => (6, json(waiting)),
             Self::Continue(next) => (7, json(next)),
+            Self::Stdin(bytes) => (8, bytes.clone()),
         };
         let length = u32::try_from(payload.len()).unwrap_or(u32::MAX);
         let mut bytes = Vec::with_capacity(HEADER + payload.len());
@@ -109,6 +112,7 @@ impl Frame {
             5 => Self::Failed(String::from_utf8_lossy(&payload).into_owned()),
             6 => Self::Waiting(serde_json::from_slice(&payload).map_err(garbled)?),
             7 => Self::Continue(serde_json::from_slice(&payload).map_err(garbled)?),
+            8 => Self::Stdin(payload),
             other => return Err(Error::Garbled(format!("unknown kind of frame {other}"))),
         })
     }
@@ -178,7 +182,16 @@ mod tests {
     fn frames() -> Vec<Frame> {
         let argv = vec!["true".into()];
         let modules = Vec::new();
-        let order = Order { argv, env: Vec::new(), settle: false, modules, system: None, save: false, wire: false };
+        let order = Order {
+            argv,
+            env: Vec::new(),
+            settle: false,
+            modules,
+            system: None,
+            save: false,
+            wire: false,
+            stdin: false,
+        };
         let next = Continue { order, time: Duration::new(1, 2), seed: vec![0, 255], parcel: 3 };
         vec![
             Frame::Ready(Ready { release: "6.1.0".into(), settled: None }),
@@ -188,6 +201,7 @@ mod tests {
             Frame::Failed("no such program".into()),
             Frame::Waiting(Waiting { untouched: Some(vec!["/bin/tollgate".into()]) }),
             Frame::Continue(next),
+            Frame::Stdin(b"\n".to_vec()),
         ]
     }
 

@@ -11,11 +11,16 @@ use crate::{
     Accelerator, Clock, Error, Image, Machine, Wire,
     agent::{ORDER, System},
     error::Context,
+    instruction_log::InstructionLog,
     machine::Wiring,
+    monitor::Monitor,
     order::Order,
 };
 
 pub(crate) use session::{Ended, Guest, Until, listen};
+
+/// The name of the monitor's socket in a guest's folder.
+pub(crate) const MONITOR: &str = "monitor";
 
 /// A command for the guest.
 #[derive(Debug, Clone, Default)]
@@ -107,8 +112,44 @@ pub fn run(
     write_image(image, &order, &wiring.initrd)?;
     let _plugged = machine.wire.as_ref().map(Wire::plug).transpose()?;
     let mut guest = Guest::start(machine, &wiring, limits)?;
-    let ended = guest.follow(Until::PowerOff, on_output);
+    let ended = guest.follow(Until::PowerOff, &mut only_hears(on_output));
     guest.stop(ended)
+}
+
+/// Hears each piece of the command's output and switches the log; what it returns goes to the command's standard input.
+pub type LoggingListener<'l> = &'l mut dyn FnMut(&mut InstructionLog, Stream, &[u8]) -> Result<Vec<u8>, Error>;
+
+/// The same, with a log of the instructions that the guest executes whenever `listener` switches it on.
+pub fn run_logged(
+    machine: &Machine,
+    image: &Image,
+    command: &GuestCommand,
+    limits: Limits<'_>,
+    listener: LoggingListener<'_>,
+) -> Result<Outcome, Failure> {
+    let folder = private_folder()?;
+    let boot = Wiring::boot(folder.path().join("initrd"), folder.path().join("agent"));
+    let socket = folder.path().join(MONITOR);
+    let wiring = Wiring { monitor: Some(socket.clone()), ..boot };
+    write_image(image, &Order { stdin: true, ..order(image, command) }, &wiring.initrd)?;
+    let monitor = listen(&socket)?;
+    let mut guest = Guest::start(machine, &wiring, limits)?;
+    let monitor = guest.accept(&monitor).and_then(Monitor::new);
+    let ended = monitor.and_then(|monitor| {
+        let mut log = InstructionLog::new(monitor, folder.path());
+        guest.follow(Until::PowerOff, &mut |stream, bytes| listener(&mut log, stream, bytes))
+    });
+    guest.stop(ended)
+}
+
+/// A listener for a command that reads nothing.
+pub(crate) fn only_hears(
+    on_output: &mut dyn FnMut(Stream, &[u8]),
+) -> impl FnMut(Stream, &[u8]) -> Result<Vec<u8>, Error> {
+    |stream, bytes| {
+        on_output(stream, bytes);
+        Ok(Vec::new())
+    }
 }
 
 /// The version line of the emulator.
@@ -131,6 +172,7 @@ pub(crate) fn order(image: &Image, command: &GuestCommand) -> Order {
         system: command.system.clone(),
         save: false,
         wire: false,
+        stdin: false,
     }
 }
 

@@ -1,6 +1,9 @@
 //! The virtual machine as QEMU's arguments and the kernel's command line: pure functions, one concern each.
 
-use std::{ffi::OsString, path::PathBuf};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -90,6 +93,8 @@ pub struct Wiring {
     pub initrd: PathBuf,
     /// A listening Unix socket: the guest's second serial port, where the agent speaks.
     pub agent: PathBuf,
+    /// A listening Unix socket: QEMU's monitor; `None`: nobody speaks to it.
+    pub(crate) monitor: Option<PathBuf>,
     /// What a machine that is saved, or was saved, needs besides.
     pub(crate) saving: Option<Saving>,
 }
@@ -99,8 +104,6 @@ pub struct Wiring {
 pub(crate) struct Saving {
     /// The file that is the guest's memory.
     pub(crate) memory: PathBuf,
-    /// A listening Unix socket: QEMU's monitor.
-    pub(crate) monitor: PathBuf,
     /// The image of the first disk, by which files are sent to a machine that goes on.
     pub(crate) parcel: PathBuf,
     /// True if a saved machine goes on: its writes to memory are private. False if it boots: its writes stay in the
@@ -112,7 +115,7 @@ impl Wiring {
     /// The wiring of a machine that boots, runs its command and ends.
     #[must_use]
     pub fn boot(initrd: PathBuf, agent: PathBuf) -> Self {
-        Self { initrd, agent, saving: None }
+        Self { initrd, agent, monitor: None, saving: None }
     }
 }
 
@@ -136,6 +139,7 @@ impl Machine {
         all.extend(strings(&["-m", &self.memory_mib.to_string()]));
         all.extend(time(self.clock));
         all.extend(serial(wiring));
+        all.extend(wiring.monitor.iter().flat_map(|socket| monitor(socket)));
         all.extend(wiring.saving.iter().flat_map(|saving| self.saving(saving)));
         all.extend(self.disk.as_ref().map(drive).into_iter().flatten());
         let volumes = self.volumes.iter().map(|image| Disk { image: image.clone(), kept: true });
@@ -177,10 +181,6 @@ impl Machine {
         let mut all = strings(&[
             "-object",
             &format!("memory-backend-file,id=memory,size={size}M,share={share},mem-path={memory}"),
-            "-chardev",
-            &format!("socket,id=monitor,server=off,path={}", value::of(&saving.monitor)),
-            "-mon",
-            "chardev=monitor,mode=control",
             "-drive",
             &format!("if=virtio,format=raw,readonly=on,file={}", value::of(&saving.parcel)),
         ]);
@@ -230,6 +230,11 @@ fn serial(wiring: &Wiring) -> Vec<OsString> {
     all
 }
 
+fn monitor(socket: &Path) -> Vec<OsString> {
+    let chardev = format!("socket,id=monitor,server=off,path={}", value::of(socket));
+    strings(&["-chardev", &chardev, "-mon", "chardev=monitor,mode=control"])
+}
+
 fn drive(disk: &Disk) -> [OsString; 2] {
     let snapshot = if disk.kept { "off" } else { "on" };
     ["-drive".into(), format!("if=virtio,format=raw,snapshot={snapshot},file={}", value::of(&disk.image)).into()]
@@ -259,7 +264,7 @@ mod tests {
     }
 
     fn wiring() -> Wiring {
-        Wiring { initrd: "/i".into(), agent: "/s,1".into(), saving: None }
+        Wiring { initrd: "/i".into(), agent: "/s,1".into(), monitor: None, saving: None }
     }
 
     fn text(machine: &Machine) -> String {
@@ -323,8 +328,7 @@ mod tests {
     #[test]
     fn shares_the_memory_of_a_saved_machine_between_those_that_go_on() {
         let with = |goes_on| {
-            let saving =
-                Saving { memory: "/m,1/memory".into(), monitor: "/mon".into(), parcel: "/parcel".into(), goes_on };
+            let saving = Saving { memory: "/m,1/memory".into(), parcel: "/parcel".into(), goes_on };
             let wiring = Wiring { saving: Some(saving), ..wiring() };
             let arguments = machine(Clock::Wall, Accelerator::Emulation).arguments(&wiring);
             arguments.iter().map(|a| a.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
@@ -333,6 +337,15 @@ mod tests {
         assert!(with(false).contains(saved) && !with(false).contains("-incoming"));
         assert!(with(true).contains(&saved.replace("share=on", "share=off")) && with(true).contains("-incoming defer"));
         assert!(with(true).contains("-M pc,memory-backend=memory -nodefaults"));
+    }
+
+    #[test]
+    fn has_a_monitor_only_if_somebody_speaks_to_it() {
+        let machine = machine(Clock::Instructions, Accelerator::Emulation);
+        assert!(!text(&machine).contains("-mon"));
+        let watched = Wiring { monitor: Some("/m,1".into()), ..wiring() };
+        let words: Vec<_> = machine.arguments(&watched).iter().map(|a| a.to_string_lossy().into_owned()).collect();
+        assert!(words.join(" ").contains("id=monitor,server=off,path=/m,,1 -mon chardev=monitor,mode=control"));
     }
 
     #[test]

@@ -22,6 +22,9 @@ pub(crate) struct Order {
     /// Wait for the network card before the command starts. Written only if true, as above.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) wire: bool,
+    /// The command's standard input is what the host sends. Written only if true, as above.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) stdin: bool,
 }
 
 /// A system of which the command is a service.

@@ -5,8 +5,6 @@
 //! processor and devices is another. A guest that goes on gets its command, the time and random bytes through the channel;
 //! its files come by the first disk, as an archive.
 
-mod monitor;
-
 use std::{
     collections::BTreeMap,
     fs::{self, File},
@@ -25,9 +23,9 @@ use crate::{
     guest::{self, Ended, Failure, Guest, GuestCommand, Outcome, Stream, Until},
     image,
     machine::{Saving, Wiring},
+    monitor::Monitor,
     order::Order,
 };
-use monitor::Monitor;
 
 /// Drivers of the disk by which files are sent.
 pub const DRIVERS: [&str; 2] = ["virtio_pci", "virtio_blk"];
@@ -108,13 +106,13 @@ fn boot_and_save(
 ) -> Result<BTreeMap<String, String>, Failure> {
     let private = guest::private_folder()?;
     let saving = saving(private.path(), folder, false)?;
-    let monitor = guest::listen(&saving.monitor)?;
     let wiring = wiring(private.path(), saving);
+    let monitor = guest::listen(&private.path().join(guest::MONITOR))?;
     guest::write_image(image, &Order { save: true, ..guest::order(image, command) }, &wiring.initrd)?;
     let mut guest = Guest::start(machine, &wiring, limits)?;
-    let ended = guest.follow(Until::Word, on_output).and_then(|ended| {
+    let ended = guest.follow(Until::Word, &mut guest::only_hears(on_output)).and_then(|ended| {
         if matches!(ended, Ended::Waiting(_)) {
-            Monitor::new(guest.accept(&monitor)?)?.save(&private.path().join(STATE), &folder.join(STATE))?;
+            Monitor::of_saved(guest.accept(&monitor)?)?.save(&private.path().join(STATE), &folder.join(STATE))?;
         }
         Ok(ended)
     });
@@ -169,18 +167,19 @@ impl Saved {
         let private = guest::private_folder()?;
         let saving = saving(private.path(), &self.folder, true)?;
         let parcel = write_parcel(&image.beyond(&self.record.files), &saving.parcel)?;
-        let monitor = guest::listen(&saving.monitor)?;
+        let wiring = wiring(private.path(), saving);
+        let monitor = guest::listen(&private.path().join(guest::MONITOR))?;
         let machine = Machine { kernel: self.folder.join(KERNEL), ..self.record.machine.clone() };
         let order = Order { wire: wire.is_some(), ..guest::order(image, command) };
         let _plugged = wire.map(Wire::plug).transpose()?;
-        let mut guest = Guest::start(&machine, &wiring(private.path(), saving), limits)?;
+        let mut guest = Guest::start(&machine, &wiring, limits)?;
         let go_on = || {
-            let mut monitor = Monitor::new(guest.accept(&monitor)?)?;
+            let mut monitor = Monitor::of_saved(guest.accept(&monitor)?)?;
             monitor.go_on(&self.folder.join(STATE), &private.path().join(STATE))?;
             wire.map_or(Ok(()), |wire| monitor.plug(wire))?;
             guest.send(&Frame::Continue(next(order, parcel)?))
         };
-        let ended = go_on().and_then(|()| guest.follow(Until::Word, on_output));
+        let ended = go_on().and_then(|()| guest.follow(Until::Word, &mut guest::only_hears(on_output)));
         guest.stop(ended)
     }
 }
@@ -193,7 +192,8 @@ fn next(order: Order, parcel: u64) -> Result<Continue, Error> {
 }
 
 fn wiring(private: &Path, saving: Saving) -> Wiring {
-    Wiring { saving: Some(saving), ..Wiring::boot(private.join("initrd"), private.join("agent")) }
+    let monitor = Some(private.join(guest::MONITOR));
+    Wiring { monitor, saving: Some(saving), ..Wiring::boot(private.join("initrd"), private.join("agent")) }
 }
 
 /// The wiring for saving, with an empty parcel.
@@ -201,7 +201,7 @@ fn saving(private: &Path, folder: &Path, goes_on: bool) -> Result<Saving, Error>
     let parcel = private.join("parcel");
     let made = File::create(&parcel).and_then(|file| file.set_len(PARCEL_SIZE));
     made.context(format!("write {}", parcel.display()))?;
-    Ok(Saving { memory: folder.join(MEMORY), monitor: private.join("monitor"), parcel, goes_on })
+    Ok(Saving { memory: folder.join(MEMORY), parcel, goes_on })
 }
 
 /// Writes the archive of the files, and returns its length in bytes.

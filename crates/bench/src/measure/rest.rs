@@ -17,7 +17,7 @@ const MAX_INSTRUCTIONS: u64 = 100_000_000;
 
 /// Spins in user space, which RCU counts as a quiescent state, and returns just after a timer tick, so that the next one is a
 /// whole period away.
-pub(super) fn rest() {
+pub(crate) fn rest() {
     spin(|| {
         pass_time();
         ticks()

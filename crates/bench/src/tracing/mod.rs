@@ -22,6 +22,7 @@ pub use self::{
     names::hook_of,
     operations::count_workloads,
     report::{Asked, CallReport, Report},
+    symbols::Symbols,
 };
 use crate::{Error, error::Context};
 

@@ -14,7 +14,7 @@ const HOOKS: &str = "bpf_lsm_";
 
 /// Functions by address.
 #[derive(Debug, Default)]
-pub(super) struct Symbols {
+pub struct Symbols {
     sorted: Vec<(u64, String)>,
     /// Addresses that were looked up.
     found: HashMap<u64, usize>,
@@ -32,7 +32,8 @@ impl Symbols {
         Ok(symbols)
     }
 
-    pub(super) fn parse(text: &str) -> Self {
+    /// The functions in lines of the kernel's list.
+    pub fn parse(text: &str) -> Self {
         let functions = text.lines().filter_map(|line| {
             let mut words = line.split_whitespace();
             let address = u64::from_str_radix(words.next()?, 16).ok().filter(|address| *address != 0)?;
@@ -47,6 +48,12 @@ impl Symbols {
         Self { sorted, found: HashMap::new(), hooks }
     }
 
+    /// The first address and the whole name of the function that contains an address.
+    pub fn function(&self, address: u64) -> Option<(u64, &str)> {
+        let index = self.sorted.partition_point(|(start, _)| *start <= address).checked_sub(1)?;
+        self.sorted.get(index).map(|(start, name)| (*start, name.as_str()))
+    }
+
     /// The function that contains an address, without suffixes of the compiler (`link_path_walk.part.0.constprop.0`).
     pub(super) fn name(&mut self, address: u64) -> &str {
         let sorted = &self.sorted;
@@ -58,7 +65,7 @@ impl Symbols {
 
     /// The hook that a function of the framework calls in this kernel: `bpf_map_free` since 6.9 was `bpf_map_free_security`
     /// before.
-    pub(super) fn hook_of(&self, function: &str) -> Option<&'static str> {
+    pub fn hook_of(&self, function: &str) -> Option<&'static str> {
         let hook = hook_of(function)?;
         let has = |name: &str| self.hooks.contains(name);
         let former = format!("{hook}_security");

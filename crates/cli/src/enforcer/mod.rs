@@ -13,6 +13,7 @@ pub(crate) mod shadow;
 pub(crate) mod status;
 pub(crate) mod stop;
 mod wait;
+mod why;
 
 use tollgate_client::status::Revoked;
 

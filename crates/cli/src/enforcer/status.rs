@@ -17,7 +17,7 @@ use tollgate_enforcer::{
     programs::{self, Pins},
 };
 
-use super::{ago::ago, kept::Kept, wait};
+use super::{ago::ago, kept::Kept, wait, why};
 use crate::output;
 
 #[derive(Debug, Args)]
@@ -28,6 +28,9 @@ pub(crate) struct Arguments {
     /// If a daemon is starting, wait until it answers, and say what it does meanwhile
     #[arg(long)]
     wait: bool,
+    /// Say why the program of each hook is attached, or why not; of one hook, with an example for each class
+    #[arg(long, value_name = "HOOK", num_args = 0..=1, conflicts_with_all = ["count", "metrics"])]
+    why: Option<Option<String>>,
     /// Print metrics in Prometheus' text form (docs/metrics.md)
     #[arg(long, conflicts_with_all = ["count", "json"])]
     metrics: bool,
@@ -60,6 +63,9 @@ struct Orphaned {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if arguments.wait {
         wait::for_daemon();
+    }
+    if let Some(hook) = &arguments.why {
+        return why::show(hook.as_deref(), arguments.json);
     }
     match Client::connect() {
         Ok(mut client) if arguments.metrics => {
@@ -160,7 +166,7 @@ fn rows(status: &Status) -> Vec<(&'static str, String)> {
         ("enforced", format!("for {}", ago(status.since))),
         ("daemon", format!("process {}", status.daemon)),
         ("hooks", format!("{} attached", hooks.attached.len())),
-        ("  not needed", list(&hooks.not_needed, ": this policy denies nothing there")),
+        ("  not needed", list(&hooks.not_needed, ": `tollgate status --why HOOK` says why")),
         ("not enforced", list(&status.not_enforced, "")),
         (
             "descriptors",

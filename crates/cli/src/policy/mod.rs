@@ -71,7 +71,7 @@ pub(crate) enum Command {
     Check(check::Arguments),
     /// List booleans, or set them in a new policy, or print what setting them would change
     Bool(boolean::Arguments),
-    /// Compare the tables with libsepol, or with the running kernel's SELinux or BPF; exit status 1 if decisions differ
+    /// Compare the tables with libsepol, the running kernel's SELinux or BPF, or all rules; exit status 1 if decisions differ
     Verify(verify::Verify),
 }
 

@@ -1,4 +1,7 @@
-//! `tollgate policy verify`: compares the decision tables with another implementation of SELinux's decisions.
+//! `tollgate policy verify`: compares the decision tables with another implementation of SELinux's decisions, or with the
+//! rules.
+
+mod all;
 
 use std::{
     fmt::{self, Display, Formatter},
@@ -27,6 +30,9 @@ pub(crate) struct Verify {
     /// The implementation to compare with
     #[arg(long, value_enum, default_value_t = Against::Libsepol)]
     against: Against,
+    /// Compare every decision with the policy's rules, which takes minutes for a large policy
+    #[arg(long, conflicts_with_all = ["against", "decisions", "seed"])]
+    all: bool,
     /// How many access decisions to compare; other decisions are compared in proportion
     #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = clap::value_parser!(u32).range(1..))]
     decisions: u32,
@@ -63,6 +69,9 @@ const DIFFERENT: u8 = 1;
 
 pub(crate) fn run(arguments: &Verify) -> anyhow::Result<ExitCode> {
     let built = policies::open(&arguments.policy)?;
+    if arguments.all {
+        return all::run(&built, arguments.json);
+    }
     let plan = Plan { decisions: arguments.decisions as usize, seed: arguments.seed };
     let report = match arguments.against {
         Against::Libsepol => {

@@ -25,7 +25,7 @@ use tollgate_study::{
 use crate::output;
 
 /// The studies that the program contains, by name.
-const BUILT_IN: [(&str, &str); 9] = [
+const BUILT_IN: [(&str, &str); 10] = [
     ("quick", include_str!("../../../../studies/quick.toml")),
     ("modules", include_str!("../../../../studies/modules.toml")),
     ("reference", include_str!("../../../../studies/reference.toml")),
@@ -35,6 +35,7 @@ const BUILT_IN: [(&str, &str); 9] = [
     ("lsm-file-overhead", include_str!("../../../../studies/lsm-file-overhead.toml")),
     ("predictions", include_str!("../../../../studies/predictions.toml")),
     ("framework", include_str!("../../../../studies/framework.toml")),
+    ("wall", include_str!("../../../../studies/wall.toml")),
 ];
 
 /// Those of applications.

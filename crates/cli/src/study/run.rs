@@ -12,7 +12,7 @@ use clap::Args;
 use tollgate_bench::counter::Counter;
 use tollgate_host::Cache;
 use tollgate_study::{
-    environment,
+    environment, export,
     laboratory::{Boot, Finished, Laboratory},
     model::Observations,
     record::{BootRecord, Outcome},
@@ -257,6 +257,8 @@ impl<'s> Records<'s> {
     }
 
     fn close(&mut self) -> anyhow::Result<results::Results> {
-        self.write()
+        let results = self.write()?;
+        self.store.write_table(&export::markdown(&results))?;
+        Ok(results)
     }
 }

@@ -3,6 +3,8 @@ use super::*;
 fn requests() -> Vec<Request> {
     let mut requests = vec![
         Request::Status,
+        Request::Why(None),
+        Request::Why(Some("file_open".into())),
         Request::Mode,
         Request::SetMode { mode: Mode::Permissive, domain: None },
         Request::SetMode { mode: Mode::Enforcing, domain: Some("httpd_t".into()) },

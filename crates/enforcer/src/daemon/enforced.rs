@@ -24,6 +24,7 @@ use tollgate_client::{
     shadow::Report,
     status::{Manager, Status},
     units::Unit,
+    why::Why,
 };
 use tollgate_policy::built::Built;
 use tracing::{error, info, warn};
@@ -335,6 +336,10 @@ impl Machine for Enforced {
 
     fn status(&mut self) -> Result<Status, Refusal> {
         self.report()
+    }
+
+    fn why(&mut self, hook: Option<&str>) -> Result<Vec<Why>, Refusal> {
+        self.on()?.why(hook).map_err(|cause| refused(&cause))
     }
 
     fn mode(&self) -> Mode {

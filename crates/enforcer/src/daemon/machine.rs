@@ -16,6 +16,7 @@ use tollgate_client::{
     shadow::Report,
     status::{Manager, Status},
     units::Unit,
+    why::Why,
 };
 
 use crate::{contexts::Sid, shares::Holder};
@@ -102,6 +103,8 @@ pub trait Machine {
 
     /// The status of enforcement.
     fn status(&mut self) -> Result<Status, Refusal>;
+    /// Why hooks have programs, or have none: one, or all that have a program.
+    fn why(&mut self, hook: Option<&str>) -> Result<Vec<Why>, Refusal>;
     /// The mode of all domains that have none of their own.
     fn mode(&self) -> Mode;
     /// Sets the mode, of all domains or of one.

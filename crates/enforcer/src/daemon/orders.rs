@@ -91,6 +91,7 @@ impl<'a> Order<'a> {
             |with: &mut Vec<OwnedFd>| with.drain(..).next().ok_or_else(|| Refusal::new(libc::EBADF, "no descriptor"));
         match request {
             Request::Status => Ok(vec![json(&self.machine.status()?)?]),
+            Request::Why(hook) => self.report(|machine| machine.why(hook.as_deref())),
             Request::Mode => Ok(vec![self.machine.mode().to_string()]),
             Request::SetMode { mode, domain } => {
                 self.administrator(&["setenforce"])?;
@@ -135,10 +136,7 @@ impl<'a> Order<'a> {
                 let report = self.machine.shadow()?;
                 Ok(vec![report.map_or_else(|| Ok(String::new()), |report| json(&report))?])
             }
-            Request::Units => {
-                self.administrator(&["read_policy"])?;
-                Ok(vec![json(&self.machine.units()?)?])
-            }
+            Request::Units => self.report(|machine| machine.units()),
             Request::Network(network) => {
                 self.administrator(&["read_policy"])?;
                 Ok(vec![match network {
@@ -147,10 +145,7 @@ impl<'a> Order<'a> {
                     Network::Peers => json(&self.machine.flows()?)?,
                 }])
             }
-            Request::Services => {
-                self.administrator(&["read_policy"])?;
-                Ok(vec![json(&self.machine.services()?)?])
-            }
+            Request::Services => self.report(|machine| machine.services()),
             Request::AcceptServices => {
                 self.administrator(&["setenforce"])?;
                 self.machine.accept_services()?;
@@ -197,6 +192,12 @@ impl<'a> Order<'a> {
             return Err(Refusal::new(libc::EPERM, "only root may do this"));
         }
         permissions.iter().try_for_each(|permission| self.may(SECINITSID_SECURITY, "security", permission))
+    }
+
+    /// What the machine reports to those who may read the policy.
+    fn report<T: serde::Serialize>(&mut self, of: impl FnOnce(&mut dyn Machine) -> Result<T, Refusal>) -> Reply {
+        self.administrator(&["read_policy"])?;
+        Ok(vec![json(&of(self.machine)?)?])
     }
 
     /// sel_write_load.

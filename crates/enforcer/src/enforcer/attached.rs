@@ -23,7 +23,7 @@ pub(super) fn needed(
     let needs = needs::hooks(policy, tables, unconfined, setting)?;
     let mut hooks = programs::hooks()?;
     if options.hooks.is_empty() {
-        hooks.retain(|hook| needs.iter().any(|need| need.needed && need.hook == hook));
+        hooks.retain(|hook| needs.iter().any(|need| need == hook));
     } else {
         hooks.retain(|hook| options.hooks.contains(hook));
     }

@@ -121,6 +121,17 @@ pub enum EnforcerError {
         "enforcement is on already: `tollgate reload POLICY` puts another policy in force, `tollgate stop` ends it"
     )]
     Started,
+    /// No hook has this name.
+    #[error(
+        "there is no hook {name:?}{}: `tollgate status --why` lists those with programs",
+        if .like.is_empty() { String::new() } else { format!(" (like it: {})", .like.join(", ")) }
+    )]
+    NoHook {
+        /// The name.
+        name: String,
+        /// Similar names, the most similar first.
+        like: Vec<String>,
+    },
     /// Enforcement is off.
     #[error("nothing is enforced: start it with `tollgate enforce POLICY`")]
     NotStarted,

@@ -16,7 +16,12 @@ use tollgate_client::shadow::{Candidate, Difference, MAX_DIFFERENCES, Report};
 use tollgate_policy::built::Built;
 
 use super::{Enforcer, EnforcerError, attached, map_error};
-use crate::{contexts::Sid, generation::Generation, programs};
+use crate::{
+    contexts::Sid,
+    generation::Generation,
+    needs::{self, Need},
+    programs,
+};
 
 /// The generation number of a candidate, above all numbers of generations that are put in force.
 const GENERATION_NUMBER: u32 = 1 << 31;
@@ -86,6 +91,16 @@ impl Enforcer {
         let Some(Shadow { generation, .. }) = &self.shadow else { return Ok(Vec::new()) };
         let unconfined = generation.unconfined();
         attached::needed(&self.options, self.setting(), &generation.policy, generation.tables(), &unconfined)
+    }
+
+    /// Why the candidate needs hooks: one, or all.
+    pub(super) fn why_of_shadow(&self, hook: Option<&str>) -> Result<Vec<Need>, EnforcerError> {
+        let Some(Shadow { generation, .. }) = &self.shadow else { return Ok(Vec::new()) };
+        let (policy, tables, unconfined) = (&generation.policy, generation.tables(), generation.unconfined());
+        let mut needs = needs::why(policy, tables, &unconfined, self.setting(), &|_, _, _| Vec::new(), hook)?;
+        let all = needs.iter_mut().flat_map(|need| &mut need.reasons);
+        all.for_each(|reason| reason.text.insert_str(0, "the policy on trial: "));
+        Ok(needs)
     }
 
     /// Gives the candidate the context of a SID. A context that it does not have is unlabelled for it.

@@ -1,6 +1,9 @@
+mod enumeration;
+
 use tollgate_policy::{
     model::{
-        Bits, Class, Comparison, Constraint, HandleUnknown, NameKind, Pair, Party, Role, Rule, RuleKind, Term, Type,
+        Bits, Class, Comparison, Constraint, Context, HandleUnknown, InitialSid, NameKind, Pair, Party, Role, Rule,
+        RuleKind, Term, Type,
     },
     tables,
 };
@@ -54,16 +57,35 @@ fn setting(descriptors: Descriptors) -> Setting {
 }
 
 fn need_where(policy: &Policy, hook: &str, descriptors: Descriptors) -> Need {
+    need_in(policy, hook, setting(descriptors))
+}
+
+/// Why a hook is needed; [`hooks`] must have it if there is a reason, and only then.
+fn need_in(policy: &Policy, hook: &str, setting: Setting) -> Need {
     let laid = tables::build(policy).unwrap();
-    let needs =
-        hooks(policy, &Tables::new(&laid.tables).unwrap(), &["machine_t".into()], setting(descriptors)).unwrap();
-    needs.into_iter().find(|need| need.hook == hook).expect("it is a hook with a program")
+    let (tables, unconfined) = (Tables::new(&laid.tables).unwrap(), ["machine_t".to_owned()]);
+    let places = |_: u32, _: u32, _: &[Term]| vec!["policy.cil:7".to_owned()];
+    let mut found = why(policy, &tables, &unconfined, setting, &places, Some(hook)).unwrap();
+    let need = found.pop().expect("it is a hook with a program");
+    let needed = hooks(policy, &tables, &unconfined, setting).unwrap();
+    assert_eq!(needed.contains(&hook), !need.reasons.is_empty(), "{need:?}");
+    need
+}
+
+impl Need {
+    fn needed(&self) -> bool {
+        !self.reasons.is_empty()
+    }
+
+    fn first(&self) -> &str {
+        self.reasons.first().map_or("", |reason| reason.text.as_str())
+    }
 }
 
 #[test]
 fn leaves_out_the_search_that_every_confined_domain_may_make() {
     let need = need_of(&policy(), "inode_permission");
-    assert!(!need.needed, "{need:?}");
+    assert!(!need.needed(), "{need:?}");
 }
 
 #[test]
@@ -71,15 +93,21 @@ fn needs_the_search_that_one_domain_may_not_make() {
     let mut policy = policy();
     policy.rules.retain(|rule| (rule.source, rule.target) != (3, 4));
     let need = need_of(&policy, "inode_permission");
-    assert!(need.needed);
-    assert_eq!(need.because, "mail_t may be denied dir search on web_page_t, or audited");
+    assert!(need.needed());
+    assert_eq!(need.first(), "mail_t may not search web_page_t:dir");
+    let example = need.reasons[0].example.as_ref().unwrap();
+    assert_eq!(
+        (&*example.source, &*example.target, &*example.class, &*example.permission),
+        ("mail_t", "web_page_t", "dir", "search")
+    );
+    assert_eq!(need.reasons[0].kind, Kind::Rule);
 }
 
 #[test]
 fn needs_the_search_that_is_audited_when_granted() {
     let mut policy = policy();
     policy.rules.push(rule(RuleKind::AuditAllow, 2, 4, DIR, SEARCH));
-    assert!(need_of(&policy, "inode_permission").needed);
+    assert!(need_of(&policy, "inode_permission").needed());
 }
 
 #[test]
@@ -87,7 +115,7 @@ fn needs_what_a_constraint_may_deny_and_only_that() {
     let constrained = |expression: Vec<Term>| {
         let mut policy = policy();
         policy.classes[DIR as usize].constraints.push(Constraint { permissions: SEARCH, expression });
-        need_of(&policy, "inode_permission").needed
+        need_of(&policy, "inode_permission").needed()
     };
     let levels = || Term::Compare(Pair::L1L2, Comparison::Dom);
     let source_is = |names: &[u32]| Term::In {
@@ -107,27 +135,27 @@ fn needs_what_a_constraint_may_deny_and_only_that() {
 fn needs_what_the_parent_of_a_bounded_domain_lacks() {
     let mut policy = policy();
     policy.types[3].bounds = 1;
-    assert!(need_of(&policy, "inode_permission").needed, "machine_t may search nothing");
+    assert!(need_of(&policy, "inode_permission").needed(), "machine_t may search nothing");
     policy.rules.extend((1..=4).map(|target| rule(RuleKind::Allow, 1, target, DIR, SEARCH)));
-    assert!(!need_of(&policy, "inode_permission").needed);
+    assert!(!need_of(&policy, "inode_permission").needed());
 }
 
 #[test]
 fn needs_what_the_policy_does_not_define_when_it_denies_that() {
     let mut policy = policy();
-    assert!(!need_of(&policy, "mmap_addr").needed);
+    assert!(!need_of(&policy, "mmap_addr").needed());
     policy.handle_unknown = HandleUnknown::Deny;
     let need = need_of(&policy, "mmap_addr");
-    assert!(need.needed && need.because.contains("does not define memprotect mmap_zero"), "{need:?}");
+    assert!(need.needed() && need.first().contains("does not define memprotect mmap_zero"), "{need:?}");
 }
 
 #[test]
 fn asks_a_process_about_itself_only_for_what_it_does_to_itself() {
     let mut policy = policy();
     policy.classes.push(class("memprotect", &["mmap_zero"]));
-    assert!(need_of(&policy, "mmap_addr").needed);
+    assert!(need_of(&policy, "mmap_addr").needed());
     policy.rules.extend([2, 3].map(|domain| rule(RuleKind::Allow, domain, domain, 3, 1)));
-    assert!(!need_of(&policy, "mmap_addr").needed, "nobody maps another's memory");
+    assert!(!need_of(&policy, "mmap_addr").needed(), "nobody maps another's memory");
 }
 
 #[test]
@@ -136,8 +164,10 @@ fn needs_nothing_but_labels_where_nobody_is_confined() {
     let laid = tables::build(&policy).unwrap();
     let free = ["machine_t", "web_t", "mail_t"].map(String::from);
     for descriptors in [Descriptors::Check, Descriptors::Use] {
-        for need in hooks(&policy, &Tables::new(&laid.tables).unwrap(), &free, setting(descriptors)).unwrap() {
-            assert_eq!(need.needed, need.because == "labels are kept there", "{need:?}");
+        let tables = Tables::new(&laid.tables).unwrap();
+        let needs = why(&policy, &tables, &free, setting(descriptors), &|_, _, _| Vec::new(), None).unwrap();
+        for need in needs {
+            assert!(need.reasons.iter().all(|reason| reason.kind == Kind::Labels), "{need:?}");
         }
     }
 }
@@ -146,14 +176,14 @@ fn needs_nothing_but_labels_where_nobody_is_confined() {
 fn needs_each_read_and_write_only_where_descriptors_are_asked_about_at_their_use() {
     for (descriptors, needed) in [(Descriptors::Check, false), (Descriptors::Use, true)] {
         let need = need_where(&policy(), "file_permission", descriptors);
-        assert_eq!(need.needed, needed, "{need:?}");
+        assert_eq!(need.needed(), needed, "{need:?}");
     }
 }
 
 #[test]
 fn keeps_labels_whatever_the_policy_says() {
     for hook in ["d_instantiate", "inode_alloc_security", "bprm_committing_creds", "cred_free", "inode_link"] {
-        assert!(need_of(&policy(), hook).needed, "{hook}");
+        assert!(need_of(&policy(), hook).needed(), "{hook}");
     }
 }
 
@@ -175,16 +205,16 @@ fn misses_what_only_an_absent_hook_asks() {
     assert_eq!(lost.len(), 1);
     assert_eq!((lost[0].class, lost[0].permission), ("user_namespace", "create"));
     assert_eq!(lost[0].hooks, ["userns_create"]);
-    assert_eq!(lost[0].because, "web_t may be denied user_namespace create on web_t, or audited");
+    assert_eq!(lost[0].because, "web_t may not create web_t:user_namespace");
 }
 
 #[test]
 fn needs_packets_only_where_the_policy_wants_them_asked_about() {
     let hook = "socket_sock_rcv_skb";
     let mut policy = policy();
-    assert!(!need_of(&policy, hook).needed);
+    assert!(!need_of(&policy, hook).needed());
     policy.capabilities = vec!["always_check_network".into()];
-    assert!(need_of(&policy, hook).needed);
+    assert!(need_of(&policy, hook).needed());
 }
 
 #[test]
@@ -203,4 +233,104 @@ fn misses_what_is_sent_where_the_policy_wants_packets_asked_about() {
     assert_eq!(sent(&policy), ["egress", "sendto", "send", "forward_in", "forward_out"]);
     // Network devices run programs then, which ask.
     assert_eq!(sent_where(&policy, true), Vec::<&str>::new());
+}
+
+#[test]
+fn needs_what_a_socket_with_the_label_of_a_file_may_not_do() {
+    let mut policy = policy();
+    policy.classes.push(class("unix_dgram_socket", &["sendto"]));
+    let send = |source: u32| (1..=4).map(move |target| rule(RuleKind::Allow, source, target, 3, 1));
+    policy.rules.extend([2, 3].into_iter().flat_map(send));
+    assert_eq!(need_of(&policy, "unix_may_send").first(), "web_page_t may not sendto machine_t:unix_dgram_socket");
+    policy.rules.extend(send(4));
+    assert!(!need_of(&policy, "unix_may_send").needed());
+}
+
+#[test]
+fn needs_each_change_of_a_file_where_a_domain_may_not_end_enforcement() {
+    let mut policy = policy();
+    policy.classes.push(class("file", &["lock"]));
+    policy.classes.push(class("security", &["setenforce"]));
+    policy.rules.extend(
+        [2, 3].into_iter().flat_map(|source| (1..=4).map(move |target| rule(RuleKind::Allow, source, target, 3, 1))),
+    );
+    policy.initial_sids.push(InitialSid {
+        sid: 2,
+        name: "security".into(),
+        context: Context { type_: 4, ..Context::default() },
+    });
+    assert_eq!(need_of(&policy, "file_lock").first(), "web_t may not setenforce web_page_t:security");
+    policy.rules.extend([2, 3].map(|source| rule(RuleKind::Allow, source, 4, 4, 1)));
+    assert!(!need_of(&policy, "file_lock").needed(), "nobody is checked for it on anything else");
+}
+
+#[test]
+fn needs_what_is_denied_whatever_rules_allow() {
+    let mut policy = policy();
+    let rings = need_of(&policy, "file_receive");
+    assert_eq!(rings.reasons[0].kind, Kind::Fixed, "{rings:?}");
+    assert!(!need_of(&policy, "netlink_send").needed());
+    policy.handle_unknown = HandleUnknown::Deny;
+    let messages = need_of(&policy, "netlink_send");
+    assert_eq!(messages.reasons[0].kind, Kind::Fixed, "{messages:?}");
+    policy.capabilities = vec!["netlink_xperm".into()];
+    let messages = need_of(&policy, "netlink_send");
+    let permissions: Vec<bool> = messages.reasons.iter().map(|reason| reason.text.contains("_socket nlmsg,")).collect();
+    assert_eq!(permissions, [true; 4], "{messages:?}");
+}
+
+#[test]
+fn needs_what_would_let_packets_leave_without_labels() {
+    for hook in ["socket_create", "socket_connect", "socket_sendmsg", "socket_setsockopt", "sctp_bind_connect"] {
+        let labelled = Setting { labelled: true, ..setting(Descriptors::Check) };
+        assert_eq!(need_in(&policy(), hook, labelled).reasons[0].kind, Kind::Packets, "{hook}");
+        assert!(!need_of(&policy(), hook).needed(), "{hook}");
+    }
+}
+
+#[test]
+fn names_the_line_of_a_constraint_and_the_parent_that_bounds_a_domain() {
+    let mut constrained = policy();
+    let expression = vec![Term::Compare(Pair::L1L2, Comparison::Dom)];
+    constrained.classes[DIR as usize].constraints.push(Constraint { permissions: SEARCH, expression });
+    let need = need_of(&constrained, "inode_permission");
+    assert_eq!(need.first(), "web_t may search machine_t:dir only where a constraint holds: policy.cil:7");
+    assert_eq!(need.reasons[0].kind, Kind::Constraint);
+    let mut bounded = policy();
+    bounded.types[3].bounds = 1;
+    let need = need_of(&bounded, "inode_permission");
+    assert_eq!(
+        need.first(),
+        "mail_t may not search machine_t:dir, as machine_t bounds it, which is checked on machine_t"
+    );
+}
+
+#[test]
+fn knows_that_a_process_has_its_own_context() {
+    let mut policy = policy();
+    policy.rules.extend([2, 3].map(|domain| rule(RuleKind::Allow, domain, domain, PROCESS, 7)));
+    policy.classes[PROCESS as usize].permissions.push("execmem".into());
+    let same = |pair, comparison| {
+        let mut policy = policy.clone();
+        let expression = vec![Term::Compare(pair, comparison)];
+        policy.classes[PROCESS as usize].constraints.push(Constraint { permissions: 4, expression });
+        let reasons = need_of(&policy, "mmap_file").reasons;
+        !reasons.iter().any(|reason| reason.example.as_ref().is_some_and(|example| example.permission == "execmem"))
+    };
+    assert!(
+        same(Pair::Users, Comparison::Eq) && same(Pair::L1L2, Comparison::Dom) && same(Pair::L1H2, Comparison::DomBy)
+    );
+    assert!(!same(Pair::L1H2, Comparison::Dom) && !same(Pair::Roles, Comparison::Neq));
+}
+
+#[test]
+fn says_first_that_labels_are_kept_and_then_what_is_denied() {
+    let need = need_of(&policy(), "task_kill");
+    let kinds: Vec<Kind> = need.reasons.iter().map(|reason| reason.kind).collect();
+    assert_eq!(kinds, [Kind::Labels, Kind::Rule], "{need:?}");
+    let laid = tables::build(&policy()).unwrap();
+    let tables = Tables::new(&laid.tables).unwrap();
+    let free = ["machine_t".to_owned()];
+    let all = why(&policy(), &tables, &free, setting(Descriptors::Check), &|_, _, _| Vec::new(), None).unwrap();
+    assert!(all.iter().all(|need| need.reasons.len() <= 1), "of all hooks, one reason is enough");
 }

@@ -3,7 +3,7 @@
 use std::{cell::OnceCell, collections::BTreeSet};
 
 use super::{
-    Admitted, Explanation, Question, admitted,
+    Admitted, Explanation, Place, Question, admitted,
     attributes::only,
     explained, rules,
     statements::{Neverallow, Statements},
@@ -13,7 +13,7 @@ use super::{
 use crate::{
     cil,
     lines::Lines,
-    model::{Policy, Rule, RuleKind},
+    model::{Policy, Rule, RuleKind, Term},
 };
 
 /// What a question lacks to be allowed.
@@ -51,6 +51,11 @@ impl<'a> Explainer<'a> {
     /// Why the answer is as it is.
     pub fn explain(&self, question: &Question) -> Explanation {
         explained(&self.world, &self.statements, self.lines, question)
+    }
+
+    /// Where a constraint is written that concerns a permission of a class; empty if the policy no longer says.
+    pub fn constraint(&self, class: u32, permission: u32, expression: &[Term]) -> Vec<Place> {
+        self.statements.constraints(class, permission, expression)
     }
 
     /// What a question about one permission lacks.

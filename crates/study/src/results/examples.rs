@@ -46,6 +46,7 @@ pub(crate) fn boot(configuration: &str, number: u32) -> Boot {
             workloads: Vec::new(),
             delayed: Vec::new(),
             calibration: None,
+            logged: None,
         })),
     })
 }

@@ -13,7 +13,7 @@ use tollgate_bench::{counter::Counter, decisions::Decisions, workload::Tasks};
 pub use build::{Head, build};
 pub use controls::Control;
 
-use crate::{stats::exact::Difference, study::StudyHeader};
+use crate::{machine, stats::exact::Difference, study::StudyHeader};
 
 /// The version of the results' format that this program writes and reads.
 pub const SCHEMA: u32 = 1;
@@ -54,10 +54,20 @@ pub struct Environment {
     pub cores: u32,
     /// The host's kernel.
     pub host: String,
+    /// The hypervisor that the host runs on, or `none`; absent in results of programs that did not look for one.
+    #[serde(default)]
+    pub hypervisor: Option<String>,
     /// The measured kernels.
     pub kernels: Vec<KernelImage>,
     /// Packages of measured code and policies, except kernels, as `NAME VERSION`.
     pub packages: Vec<String>,
+}
+
+impl Environment {
+    /// The host in a few words.
+    pub(crate) fn machine(&self) -> String {
+        machine::in_words(&self.cpu, self.cores, &self.host, self.hypervisor.as_deref())
+    }
 }
 
 /// A kernel that was measured.

@@ -119,6 +119,7 @@ const RESULTS: &str = "results.json";
 const ENVIRONMENT: &str = "environment.json";
 const OBSERVATIONS: &str = "observations.json";
 const STUDY: &str = "study.toml";
+const TABLE: &str = "table.md";
 const SAMPLES: &str = "samples";
 const CONSOLE: &str = "console";
 
@@ -183,6 +184,11 @@ impl Store {
     /// Writes the observations with delayed hooks, if there are any.
     pub fn write_observations(&self, observations: &[Observations]) -> Result<(), StoreError> {
         if observations.is_empty() { Ok(()) } else { write_json(&self.path(OBSERVATIONS), &observations) }
+    }
+
+    /// Writes the table as Markdown.
+    pub fn write_table(&self, markdown: &str) -> Result<(), StoreError> {
+        replace(&self.path(TABLE), markdown.as_bytes())
     }
 
     /// Reads the results.

@@ -75,6 +75,9 @@ pub(crate) fn legend(results: &Results, kernel: &str, workloads: &[&str]) -> Vec
 /// The same of the study's own figures alone.
 pub(crate) fn own_legend(results: &Results, kernel: &str, workloads: &[&str]) -> Vec<String> {
     let mut lines = vec![figures(results), machine(results, kernel)];
+    if results.clock == Counter::Wall {
+        lines.push(format!("Host: {}.", results.environment.machine()));
+    }
     lines.extend(signs(results, kernel, workloads));
     lines.extend(match results.clock {
         Counter::Instructions => controls(results, kernel),

@@ -46,6 +46,9 @@ pub(crate) enum Ended {
     Died(String),
 }
 
+/// Hears each piece of the command's output; what it returns goes to the command's standard input.
+pub(crate) type Listener<'l> = &'l mut dyn FnMut(Stream, &[u8]) -> Result<Vec<u8>, Error>;
+
 /// A guest: its emulator, and what its agent has said so far.
 pub(crate) struct Guest<'g> {
     machine: &'g Machine,
@@ -76,7 +79,7 @@ impl<'g> Guest<'g> {
     }
 
     /// Follows the guest to that point, or until it ends by itself or its time is over.
-    pub(crate) fn follow(&mut self, until: Until, on_output: &mut dyn FnMut(Stream, &[u8])) -> Result<Ended, Error> {
+    pub(crate) fn follow(&mut self, until: Until, listener: Listener<'_>) -> Result<Ended, Error> {
         let mut told: Option<Instant> = None;
         loop {
             if self.is_late()? {
@@ -84,7 +87,7 @@ impl<'g> Guest<'g> {
             }
             let exited = self.qemu.exited()?;
             let open = match &mut self.connection {
-                Some(stream) => self.said.receive(stream, on_output)?,
+                Some(stream) => self.said.receive(stream, listener)?,
                 None => {
                     self.connection = accept(&self.listener)?;
                     true
@@ -92,7 +95,7 @@ impl<'g> Guest<'g> {
             };
             if let Some(status) = exited {
                 // The socket still holds what was sent before the end.
-                while self.connection.as_mut().map_or(Ok(false), |stream| self.said.receive(stream, on_output))? {}
+                while self.connection.as_mut().map_or(Ok(false), |stream| self.said.receive(stream, listener))? {}
                 return Ok(if self.said.done.is_some() { Ended::Done } else { Ended::Died(status) });
             }
             if let Some(waiting) = self.said.waiting.take() {
@@ -163,7 +166,7 @@ impl<'g> Guest<'g> {
 
 impl Said {
     /// Receives what has come, and waits at most [`POLL_INTERVAL`] for it. Returns false at the end of the stream.
-    fn receive(&mut self, stream: &mut UnixStream, on_output: &mut dyn FnMut(Stream, &[u8])) -> Result<bool, Error> {
+    fn receive(&mut self, stream: &mut UnixStream, listener: Listener<'_>) -> Result<bool, Error> {
         let mut buffer = [0; 64 << 10];
         let count = match stream.read(&mut buffer) {
             Ok(count) => count,
@@ -174,25 +177,31 @@ impl Said {
         };
         self.decoder.push(&buffer[..count]);
         while let Some(frame) = self.decoder.next_frame()? {
-            self.take(frame, on_output);
+            let input = self.take(frame, listener)?;
+            if !input.is_empty() {
+                stream.write_all(&Frame::Stdin(input).encode()).context("write to the guest's agent")?;
+            }
         }
         Ok(count > 0)
     }
 
-    fn take(&mut self, frame: Frame, on_output: &mut dyn FnMut(Stream, &[u8])) {
+    /// Returns what the command gets to read.
+    fn take(&mut self, frame: Frame, listener: Listener<'_>) -> Result<Vec<u8>, Error> {
         match frame {
             Frame::Ready(ready) => self.ready = Some(ready),
             Frame::Stdout(bytes) => {
-                on_output(Stream::Stdout, &bytes);
+                let input = listener(Stream::Stdout, &bytes)?;
                 self.stdout.extend(bytes);
+                return Ok(input);
             }
-            Frame::Stderr(bytes) => on_output(Stream::Stderr, &bytes),
+            Frame::Stderr(bytes) => return listener(Stream::Stderr, &bytes),
             Frame::Done(done) => self.done = Some(Ok(done)),
             Frame::Failed(reason) => self.done = Some(Err(reason)),
             Frame::Waiting(waiting) => self.waiting = Some(waiting),
-            // The host only sends this one.
-            Frame::Continue(_) => {}
+            // The host only sends these.
+            Frame::Continue(_) | Frame::Stdin(_) => {}
         }
+        Ok(Vec::new())
     }
 
     fn outcome(self, machine: &Machine, console: &str) -> Result<Outcome, Error> {

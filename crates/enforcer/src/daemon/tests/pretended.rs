@@ -18,6 +18,7 @@ use tollgate_client::{
     shadow::Report,
     status::{Manager, Status},
     units::Unit,
+    why::{Kind, Reason, Why},
 };
 
 use crate::{
@@ -126,6 +127,10 @@ impl Machine for Pretended {
     }
     fn status(&mut self) -> Result<Status, Refusal> {
         Ok(serde_json::from_str(include_str!("status.json")).unwrap())
+    }
+    fn why(&mut self, hook: Option<&str>) -> Result<Vec<Why>, Refusal> {
+        let reasons = vec![Reason::new(Kind::Labels, "labels are kept there")];
+        Ok(vec![Why { hook: hook.unwrap_or("all").to_owned(), attached: true, reasons }])
     }
     fn mode(&self) -> Mode {
         Mode::Permissive

@@ -148,7 +148,7 @@ fn versions(results: &Results) -> Vec<(&'static str, String)> {
         ("Kernel packages", images.collect::<Vec<_>>().join(", ")),
         ("Other packages", environment.packages.join(", ")),
         ("QEMU", environment.qemu.clone().unwrap_or_else(|| "not used".to_owned())),
-        ("Host", format!("{}, {} processors, Linux {}", environment.cpu, environment.cores, environment.host)),
+        ("Host", environment.machine()),
     ];
     facts.retain(|(_, text)| !text.is_empty());
     facts

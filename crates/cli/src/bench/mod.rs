@@ -1,4 +1,7 @@
-//! `tollgate bench`: measures workloads on this machine, and does the job that a guest is given.
+//! `tollgate bench`: measures workloads and decisions on this machine, and does the job that a guest is given.
+
+mod breakdown;
+mod decisions;
 
 use std::{
     fs,
@@ -28,6 +31,10 @@ pub(crate) enum Command {
     List(List),
     /// Measure workloads on this machine, as it is
     Run(Run),
+    /// Time decisions on this machine's processor: hits in the caches, misses, the evaluator in BPF and in user space
+    Decisions(decisions::Decisions),
+    /// Break an operation down: where its instructions go, by LSM hook and by what the security module does in it
+    Breakdown(breakdown::Arguments),
     /// Do a job: read it as JSON, print the report as JSON; studies run this in their guests
     Job(JobFile),
 }
@@ -86,6 +93,8 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::List(list) => list_workloads(&list),
         Command::Run(run) => run_workloads(&run),
+        Command::Decisions(decisions) => decisions::run(&decisions),
+        Command::Breakdown(arguments) => breakdown::run(&arguments),
         Command::Job(job) => do_job(&job),
     }
 }

@@ -17,25 +17,31 @@ use crate::{Error, Wire, error::Context};
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-pub(super) struct Monitor {
+pub(crate) struct Monitor {
     stream: BufReader<UnixStream>,
 }
 
 impl Monitor {
-    /// Makes the monitor ready for commands. The guest's memory is shared with a file, so it is not part of the
-    /// saved state.
-    pub(super) fn new(stream: UnixStream) -> Result<Self, Error> {
+    /// Makes the monitor ready for commands.
+    pub(crate) fn new(stream: UnixStream) -> Result<Self, Error> {
         stream.set_read_timeout(Some(ANSWER_TIMEOUT)).context("wait for QEMU's monitor")?;
         let mut monitor = Self { stream: BufReader::new(stream) };
         monitor.wait_for(|line| line.get("QMP").is_some())?;
         monitor.execute("qmp_capabilities", json!({}))?;
+        Ok(monitor)
+    }
+
+    /// The monitor of a machine that is saved, or was. The guest's memory is shared with a file, so it is not part of the
+    /// saved state.
+    pub(crate) fn of_saved(stream: UnixStream) -> Result<Self, Error> {
+        let mut monitor = Self::new(stream)?;
         let ignored = json!({ "capability": "x-ignore-shared", "state": true });
         monitor.execute("migrate-set-capabilities", json!({ "capabilities": [ignored] }))?;
         Ok(monitor)
     }
 
     /// Writes the machine's state to a file, through a socket. The machine is stopped afterwards.
-    pub(super) fn save(&mut self, socket: &Path, file: &Path) -> Result<(), Error> {
+    pub(crate) fn save(&mut self, socket: &Path, file: &Path) -> Result<(), Error> {
         let what = || format!("write {}", file.display());
         let listener = UnixListener::bind(socket).context(format!("listen on {}", socket.display()))?;
         self.execute("migrate", json!({ "uri": uri(socket) }))?;
@@ -52,7 +58,7 @@ impl Monitor {
     }
 
     /// Continues the machine from the state in a file.
-    pub(super) fn go_on(&mut self, file: &Path, socket: &Path) -> Result<(), Error> {
+    pub(crate) fn go_on(&mut self, file: &Path, socket: &Path) -> Result<(), Error> {
         let what = || format!("read {}", file.display());
         self.execute("migrate-incoming", json!({ "uri": uri(socket) }))?;
         let mut to = UnixStream::connect(socket).context(format!("connect to {}", socket.display()))?;
@@ -67,8 +73,20 @@ impl Monitor {
     }
 
     /// Adds a network card, at its end of a wire, to a machine that runs.
-    pub(super) fn plug(&mut self, wire: &Wire) -> Result<(), Error> {
+    pub(crate) fn plug(&mut self, wire: &Wire) -> Result<(), Error> {
         wire.commands().into_iter().try_for_each(|(command, arguments)| self.execute(command, arguments).map(drop))
+    }
+
+    /// Does commands of the monitor for people, which answer only if something is wrong.
+    pub(crate) fn command(&mut self, lines: &[&str]) -> Result<(), Error> {
+        for line in lines {
+            let answer = self.execute("human-monitor-command", json!({ "command-line": line }))?;
+            match answer.as_str().unwrap_or_default().trim() {
+                "" => {}
+                said => return Err(Error::Monitor { answer: format!("{line}: {said}") }),
+            }
+        }
+        Ok(())
     }
 
     fn execute(&mut self, command: &str, arguments: Value) -> Result<Value, Error> {
@@ -117,7 +135,7 @@ mod tests {
         // What is written stays to be read; nobody reads the commands to the monitor.
         theirs.shutdown(std::net::Shutdown::Write).unwrap();
         let heard = thread::spawn(move || io::copy(&mut theirs, &mut io::sink()));
-        let monitor = Monitor::new(ours);
+        let monitor = Monitor::of_saved(ours);
         drop(heard);
         monitor
     }
@@ -133,6 +151,14 @@ mod tests {
     }
 
     #[test]
+    fn reports_what_the_emulator_says_of_a_command() {
+        let mut monitor =
+            says(&format!("{GREETING}{{\"return\": \"\"}}\n{{\"return\": \"unknown command\\r\\n\"}}\n")).unwrap();
+        let error = monitor.command(&["log none", "singlestep off"]).unwrap_err().to_string();
+        assert!(error.ends_with("singlestep off: unknown command"), "{error}");
+    }
+
+    #[test]
     fn reports_what_the_emulator_refuses_and_its_end() {
         let refused = "{\"QMP\": {}}\n{\"return\": {}}\n{\"error\": {\"desc\": \"no such capability\"}}\n";
         let error = says(refused).err().unwrap().to_string();
@@ -145,7 +171,7 @@ mod tests {
     fn reports_the_end_of_an_emulator_that_did_not_read_its_commands() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         theirs.write_all(GREETING.as_bytes()).unwrap();
-        let mut monitor = Monitor::new(ours).unwrap();
+        let mut monitor = Monitor::of_saved(ours).unwrap();
         drop(theirs);
         assert!(matches!(monitor.wait_for(|_| true), Err(Error::QemuDied { .. })));
     }
