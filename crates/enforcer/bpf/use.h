@@ -11,6 +11,7 @@
 #ifndef TOLLGATE_USE_H
 #define TOLLGATE_USE_H
 
+#include "compiler.h"
 #include "libbpf.h"
 #include "state.h"
 

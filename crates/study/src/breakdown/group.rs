@@ -51,7 +51,7 @@ const FILES: [(Group, &[&str]); 4] = [
             "bpf_object.h",
         ],
     ),
-    (Group::Cache, &["cache.h", "ask.h", "admitted.h", "socket_use.h"]),
+    (Group::Cache, &["cache.h", "ask.h", "admitted.h", "use.h"]),
     (
         Group::Tables,
         &[
