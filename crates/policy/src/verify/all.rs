@@ -42,6 +42,9 @@ use crate::{
     server::SecurityServer,
 };
 
+/// How many targets each source is asked about at least, some of them again.
+const PAIRS: usize = 512;
+
 /// Compares all decisions that the server's tables make with what its policy's rules say. The work is shared by as many threads
 /// as there are processors; the report is the same for any number.
 pub fn run(server: &mut SecurityServer<'_>) -> Result<Report, ContextError> {
@@ -91,6 +94,7 @@ fn subject<'a, 'p>(server: &'a mut SecurityServer<'p>) -> Result<Subject<'a, 'p>
     let changes = policy.classes.iter().map(change).collect();
     Ok(Subject {
         policy,
+        turns: (PAIRS / parts.types.len().max(1)).max(1),
         tables: server.tables(),
         levels: server.levels(),
         rules: Rules::new(policy),

@@ -33,6 +33,9 @@ pub(super) struct Subject<'a, 'p> {
     pub(super) parts: Parts,
     /// By class.
     pub(super) constraints: Vec<Combinations>,
+    /// How often each combination is asked of a pair of types, with other alternatives each time: where there are few types,
+    /// there are few pairs.
+    pub(super) turns: usize,
     /// By class; `None`: it has no validatetrans.
     pub(super) changes: Vec<Option<Combinations>>,
 }
@@ -170,11 +173,13 @@ impl<'a, 'p> Comparison<'a, 'p> {
 
     fn combination(&mut self, number: usize, pair: &Parties, class: u32, cell: &Cell, allowed: u32, first: bool) {
         let combinations = &self.subject.constraints[class as usize];
-        let mut parties = combinations.parties(number, |count| self.random.below(count));
-        (parties[0].type_, parties[1].type_) = (pair[0].type_, pair[1].type_);
-        let decided = self.decide(&parties, class, cell, allowed);
-        if first {
-            self.ioctls(&parties, class, &decided);
+        for turn in 0..self.subject.turns {
+            let mut parties = combinations.parties(number, |count| self.random.below(count));
+            (parties[0].type_, parties[1].type_) = (pair[0].type_, pair[1].type_);
+            let decided = self.decide(&parties, class, cell, allowed);
+            if first && turn == 0 {
+                self.ioctls(&parties, class, &decided);
+            }
         }
     }
 
@@ -276,7 +281,7 @@ impl<'a, 'p> Comparison<'a, 'p> {
         let Labels { names, places, .. } = &self.subject.labels;
         for name in names {
             let raw = decide::name(name);
-            for (target, class) in places {
+            for (target, class) in places.iter().cycle().take(places.len() * self.subject.turns) {
                 let [source, target, _] = self.pair(*target);
                 let cell = *self.rows[0].1.at(target.type_, *class);
                 let new = New { ask: Ask::Transition, source, target, class: *class, name: Some(name) };
