@@ -33,14 +33,15 @@ static __always_inline int tg_has_use(const __u64 *used, __u64 subject, __u64 us
 	return !((READ_ONCE(*used) ^ entry) & (~TG_USES | uses));
 }
 
-/* Remembers uses, beside those that the subject had. `epoch` was read before they were granted. */
+/* Remembers uses, beside those that the subject had. `epoch` was read before they were granted.
+ * What another processor has forgotten meanwhile stays forgotten. */
 static __always_inline void tg_remember_uses(__u64 *used, __u64 subject, __u64 uses, __u64 epoch)
 {
 	__u64 entry = tg_use(epoch, subject), known = READ_ONCE(*used);
 
 	if (!((known ^ entry) & ~TG_USES))
 		entry = known;
-	WRITE_ONCE(*used, entry | uses);
+	__sync_val_compare_and_swap(used, known, entry | uses);
 }
 
 #endif
