@@ -633,10 +633,10 @@ struct tg_state {
 	__u32 owners_lost;  /* at least one share has owners_lost */
 	__u32 objects_left; /* `objects` has entries of objects that are gone, which could not be
 			       removed */
-	__u32 messages; /* TG_MESSAGES_... */
+	__u32 messages;	    /* TG_MESSAGES_... */
 	__u32 reserved_messages;
-	__u32 units;	    /* number of entries of the map `units` */
-	__u32 switching;    /* generations are being switched: caches have answers of both */
+	__u32 units;	 /* number of entries of the map `units` */
+	__u32 switching; /* generations are being switched: caches have answers of both */
 	struct tg_btrfs btrfs;
 	__u32 superblocks; /* the last tg_superblock.number */
 	__u32 reserved_superblocks;

@@ -168,7 +168,8 @@ impl<'p> Plain<'p> {
             return false;
         };
         let object = u32::from(role) == TG_OBJECT_R;
-        if type_ == 0 || !object && !(of_role.types.has(type_) && of_user.roles.has(role.into())) {
+        let has_role = object || of_role.types.has(type_) && of_user.roles.has(role.into());
+        if type_ == 0 || !has_role {
             return false;
         }
         if !self.policy.mls {
