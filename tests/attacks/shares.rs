@@ -78,9 +78,9 @@ fn refuses_a_user_above_his_share_and_nobody_else() {
             // For root, the domain that it has entered counts, not the one that it came from.
             .step("root's", "W /creds 1000 </hold >/taken & exec 9>/hold; sleep 4; tollgate status --json")
             .step("root's, refused", "cat /taken; held; sleep 1")
-            .step("messages", "A /fill messages 1000; O /fill messages 20; B /fill messages 20; /fill messages 20")
-            .step("subordinates", "S /fill messages 20")
-            .step("uids", "W /fill uids 100 100010; B /fill messages 20")
+            .step("queues", "A /fill queues 1000; O /fill queues 20; B /fill queues 20; /fill queues 20")
+            .step("subordinates", "S /fill queues 20")
+            .step("uids", "W /fill uids 100 100010; B /fill queues 20")
             .step("noise", "A /fill opens 30000 /srv/secret & sleep 1; O cat /srv/secret; wait; dmesg | grep -c avc.*:other:")
             .step("told", "tollgate status; tollgate status --metrics | grep held")
             // Again, with less room than alice already uses.
@@ -131,11 +131,11 @@ fn check(steps: &BTreeMap<String, Step>) {
         steps["root's"]
     );
     some_of_his(&steps["root's, refused"]);
-    steps["messages"].is(0, &["20 messages: all\n20 messages: all\n20 messages: all"]);
-    assert!(!steps["messages"].text.contains("1000 messages"), "{}", steps["messages"].text);
-    steps["subordinates"].is(0, &["0 messages: "]);
-    assert!(!steps["subordinates"].text.contains("20 messages"), "{}", steps["subordinates"].text);
-    steps["uids"].is(0, &["0 uids: Cannot allocate memory\n20 messages: all"]);
+    steps["queues"].is(0, &["20 queues: all\n20 queues: all\n20 queues: all"]);
+    assert!(!steps["queues"].text.contains("1000 queues"), "{}", steps["queues"].text);
+    steps["subordinates"].is(0, &["0 queues: "]);
+    assert!(!steps["subordinates"].text.contains("20 queues"), "{}", steps["subordinates"].text);
+    steps["uids"].is(0, &["0 uids: Cannot allocate memory\n20 queues: all"]);
     steps["noise"].is(0, &[]);
     steps["told"].is(0, &["labels: alice 256 of 256", "above a share of credentials", "above a share of labels 344"]);
     steps["told"].is(0, &["tollgate_held{room=\"labels\",holder=\"alice\"} 256"]);
@@ -296,7 +296,7 @@ fn goes_on_for_others_while_a_user_takes_a_million_links_and_half_a_million_cred
                  serves; sleep 5; O cat /srv/open && B cat /srv/open",
             )
             // A change of uid also takes a credential.
-            .step("uids", "W /fill uids 65536 100000; B /fill messages 20")
+            .step("uids", "W /fill uids 30000 100000; B /fill queues 20")
             // The linking processes began before, because a holder with a full share of credentials cannot execute.
             .step(
                 "credentials",
@@ -337,10 +337,10 @@ fn check_whole(steps: &BTreeMap<String, Step>) {
     let (tried, links) = got(steps["links"].is(0, &["\n0 failed\n"]), " links: No space left on device");
     assert!(tried == 12 && links == 32_768, "{tried}: {links}");
     // All subordinate uids count in one share.
-    steps["uids"].is(0, &["\n20 messages: all"]);
+    steps["uids"].is(0, &["\n20 queues: all"]);
     let (_, uids) = got(&steps["uids"], " uids: ");
-    assert_eq!(uids, 65_536);
-    steps["held"].is(0, &["labels: alice 32768 of 32768", "tollgate_held{room=\"objects\",holder=\"alice\"} 65602"]);
+    assert_eq!(uids, 30_000);
+    steps["held"].is(0, &["labels: alice 32768 of 32768", "tollgate_held{room=\"objects\",holder=\"alice\"} 30000"]);
     let served = &steps["served"].text;
     assert_eq!(served.lines().filter(|line| line.ends_with(": 0 failed")).count(), 4, "{served}");
 }
