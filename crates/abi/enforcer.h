@@ -173,8 +173,8 @@ struct tg_sid_key {
 	__u32 generation;
 };
 
-/* `tasks`, task storage (cred_security_struct of SELinux). A task without an entry is the
- * machine's, or has lost its entry (tg_make_task). */
+/* `tasks`, task storage (cred_security_struct of SELinux). A task without an entry is plain
+ * (struct tg_plain_task), or the machine's, or has lost its entry (tg_make_task). */
 struct tg_task {
 	__u32 sid;
 	__u32 old_sid; /* before the last exec */
@@ -570,6 +570,15 @@ struct tg_unlabelled {
 	char command[16];
 };
 
+/* A task that has no more than two SIDs: its own, and above 16 bits the one before the last exec.
+ * `task` is its address; 0: the place is free. */
+struct tg_plain_task {
+	__u64 task, sids;
+};
+#define TG_PLAIN_ROW_BITS 11
+#define TG_PLAIN_WAYS 4
+#define TG_PLAIN_TASKS (TG_PLAIN_WAYS << TG_PLAIN_ROW_BITS)
+
 /* All global variables of the programs; the daemon has them mapped. */
 struct tg_state {
 	/* settings */
@@ -655,6 +664,8 @@ struct tg_state {
 	__u64 audit_source[TG_AUDIT_SOURCES]; /* events of a source in this second: second 32 |
 						 events 32 */
 	__u64 task_cache[TG_TASK_ENTRIES];
+	/* This is no cache: the programs rely on it (bpf/plain_task.h). */
+	struct tg_plain_task plain[TG_PLAIN_TASKS];
 	__u64 avc[TG_AVC_ENTRIES];
 	__u64 transitions[TG_TRANSITION_ENTRIES];
 	/* What the daemon knows of the canary, for the next daemon: when its last acts were
@@ -754,6 +765,8 @@ struct tg_lineage {
 struct tg_thread {
 	__u64 began; /* nanoseconds since boot */
 	__u32 sid, leader;
+	__u32 previous; /* SID before the last exec; 0: its storage says it, or it is lost */
+	__u32 reserved;
 };
 
 /* `slipped`: tasks that must be labelled, and their SIDs. */

@@ -89,10 +89,9 @@ static __always_inline int tg_determine_sid(const struct tg_task *task, __u64 ow
 		*sid = task->create_cred_sid;
 		return 0;
 	}
-	/* A confined task has storage, unless it was lost together with the labels recorded
-	 * there. */
-	if (!(own & TG_UNCONFINED) && (!task || task->flags & TG_TASK_REMADE) &&
-	    tg_acts_with(tg_current_cred())) {
+	/* The labels recorded in a storage may have been lost with it. */
+	if (!(own & TG_UNCONFINED) && tg_acts_with(tg_current_cred()) &&
+	    tg_has_lost(task, bpf_get_current_task())) {
 		*sid = SECINITSID_UNLABELED;
 		return 0;
 	}

@@ -77,10 +77,7 @@ static __always_inline __u32 tg_tracer(void)
 
 	if (!current->ptrace)
 		return 0;
-	struct tg_task *label = bpf_task_storage_get(&tasks, current->parent, 0, 0);
-	__u32 sid = label ? label->sid : 0;
-
-	return sid ? sid : tg_cred_sid(TG_ADDRESS(current->parent->real_cred));
+	return tg_sid_of(current->parent);
 }
 
 #endif

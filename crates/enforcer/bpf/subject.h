@@ -14,28 +14,68 @@
 #include "kernel.h"
 #include "libbpf.h"
 #include "maps.h"
+#include "plain_task.h"
 #include "state.h"
 
+/* The address of a task, in the form in which bpf_get_current_task returns that of the current
+ * one. */
+static __always_inline __u64 tg_task_address(struct task_struct *task)
+{
+	__u64 difference = (char *)task - (char *)bpf_get_current_task_btf();
+
+	/* The verifier refuses arithmetic of a pointer and a number without bounds. */
+	TG_OPAQUE(difference);
+	return bpf_get_current_task() + difference;
+}
+
+/* The contexts of a task whose storage has just been made, at its address `at`. */
+static __noinline int tg_fill_task(struct tg_task *task, __u64 at, __u64 cred)
+{
+	__u64 plain = tg_find_plain(at);
+	__u32 sid = plain ? TG_PLAIN_SID(plain) : tg_cred_sid(cred);
+
+	/* Another processor may have filled it meanwhile. */
+	if (READ_ONCE(task->sid))
+		return 0;
+	if (plain)
+		task->old_sid = TG_PLAIN_PREVIOUS(plain);
+	else if (sid != TG_SID_MACHINE)
+		__sync_fetch_and_or(&task->flags, TG_TASK_REMADE);
+	__sync_val_compare_and_swap(&task->sid, 0, sid);
+	if (plain)
+		tg_forget_plain(at);
+	return 0;
+}
+
 /*
- * The storage of a task, which is made if it has none: the task is the machine's, or has lost
- * it. At least since 6.18, a fork that fails early, for example because of RLIMIT_NPROC, frees
- * the storage of the parent: free_task() of the child, which still points to it. The task's
- * credentials say which SID it has.
+ * The storage of a task, which is made if it has none: the task is plain, or the machine's, or
+ * has lost it. At least since 6.18, a fork that fails early, for example because of
+ * RLIMIT_NPROC, frees the storage of the parent: free_task() of the child, which still points
+ * to it. The task's credentials say which SID it has.
  */
 static __always_inline struct tg_task *tg_make_task(struct task_struct *of)
 {
 	struct tg_task *task = bpf_task_storage_get(&tasks, of, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 
-	if (!task) {
+	if (!task)
 		tg_failed(TG_FAILED_TASK_STORAGE);
-	} else if (!task->sid) {
-		__u32 sid = tg_cred_sid(TG_ADDRESS(of->real_cred));
-
-		if (sid != TG_SID_MACHINE)
-			__sync_fetch_and_or(&task->flags, TG_TASK_REMADE);
-		__sync_val_compare_and_swap(&task->sid, 0, sid);
-	}
+	else if (!task->sid)
+		tg_fill_task(task, tg_task_address(of), TG_ADDRESS(of->real_cred));
 	return task;
+}
+
+/* Whether a task that has this storage, or none, is confined and has lost what was there. */
+static __always_inline int tg_has_lost(const struct tg_task *task, __u64 at)
+{
+	return task ? task->flags & TG_TASK_REMADE : !tg_find_plain(at);
+}
+
+/* The SID of a task without storage. */
+static __noinline __u32 tg_unstored_sid(__u64 at, __u64 cred)
+{
+	__u64 plain = tg_find_plain(at);
+
+	return plain ? TG_PLAIN_SID(plain) : tg_cred_sid(cred);
 }
 
 /* Whether a task belongs to the daemon's process. */
@@ -70,12 +110,13 @@ TG_FUNCTION __u64 tg_find_subject(__u64 current)
 	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
 	__u64 subject;
 
-	/* Its credentials say it, too: a storage that is busy may not be available
-	 * (preemption). */
+	/* A storage that is busy may not be available (preemption): its credentials say it, too.
+	 */
 	if (task && task->sid)
 		subject = task->sid & 0xffff;
 	else
-		subject = tg_cred_sid(TG_ADDRESS(bpf_get_current_task_btf()->real_cred));
+		subject = tg_unstored_sid(current,
+					  TG_ADDRESS(bpf_get_current_task_btf()->real_cred));
 	if (tg_is_unconfined(subject))
 		subject |= TG_UNCONFINED;
 	tg_remember_task(current, subject, epoch);
@@ -98,17 +139,6 @@ static __always_inline __u64 tg_task_subject(void)
 	return tg_task_subject_at(bpf_get_current_task());
 }
 
-/* The address of a task, in the form in which bpf_get_current_task returns that of the current
- * one. */
-static __always_inline __u64 tg_task_address(struct task_struct *task)
-{
-	__u64 difference = (char *)task - (char *)bpf_get_current_task_btf();
-
-	/* The verifier refuses arithmetic of a pointer and a number without bounds. */
-	TG_OPAQUE(difference);
-	return bpf_get_current_task() + difference;
-}
-
 /* What `task_cache` has for another task: its SID, with TG_UNCONFINED. 0: nothing. */
 static __always_inline __u64 tg_remembered(struct task_struct *task)
 {
@@ -123,7 +153,8 @@ static __always_inline __u32 tg_stored_sid_of(struct task_struct *task)
 	struct tg_task *label = bpf_task_storage_get(&tasks, task, 0, 0);
 	__u32 sid = label ? label->sid : 0;
 
-	return sid ? sid : tg_cred_sid(TG_ADDRESS(task->real_cred));
+	return sid ? sid
+		   : tg_unstored_sid(tg_task_address(task), TG_ADDRESS(task->real_cred));
 }
 
 /* task_sid_obj: the SID of another task. */

@@ -247,6 +247,15 @@ SEC("lsm/bprm_creds_for_exec") int BPF_PROG(bprm_creds_for_exec, struct linux_bi
 	return 0;
 }
 
+/* A plain task has executed a program in its own domain. */
+static __always_inline void tg_note_exec(__u32 sid)
+{
+	__u64 current = bpf_get_current_task(), plain = tg_find_plain(current);
+
+	if (plain && plain != TG_PLAIN(sid, sid))
+		tg_put_plain(current, TG_PLAIN(sid, sid));
+}
+
 /* selinux_bprm_committing_creds: the process has its new domain from here on. */
 SEC("lsm/bprm_committing_creds") int BPF_PROG(bprm_committing_creds, struct linux_binprm *bprm)
 {
@@ -256,8 +265,10 @@ SEC("lsm/bprm_committing_creds") int BPF_PROG(bprm_committing_creds, struct linu
 
 	if (!task) {
 		new = tg_cred_sid(TG_ADDRESS(bprm->cred));
-		if (new == (tg_task_subject() & 0xffff))
+		if (new == (tg_task_subject() & 0xffff)) {
+			tg_note_exec(new);
 			return 0;
+		}
 		/* The storage with the decision of bprm_creds_for_exec was lost (tg_make_task). */
 		task = tg_make_task(bpf_get_current_task_btf());
 		if (!task)

@@ -91,12 +91,10 @@ static __noinline __u32 tg_domain_of(__u64 file, __u64 cgroup)
 	return tg_is_unconfined(sid) ? 0 : sid;
 }
 
-/* The SID of a task that has lost its storage (tg_make_task), by its credentials. */
-static __always_inline __u32 tg_sid_in(struct task_struct *task, const struct tg_task *label)
+/* The SID that task_alloc has given to a task; 0: none, or it was lost with the storage. */
+static __always_inline __u32 tg_given_sid(struct task_struct *task, const struct tg_task *label)
 {
-	__u32 sid = label ? label->sid : 0;
-
-	return sid ? sid : tg_cred_sid(TG_ADDRESS(task->real_cred));
+	return label ? label->sid : TG_PLAIN_SID(tg_find_plain(tg_task_address(task)));
 }
 
 static __always_inline void tg_read_lineage(struct tg_lineage *to,
@@ -130,7 +128,7 @@ SEC("iter/task") int lineage(struct bpf_iter__task *iterator)
 	lineage.task = task->pid;
 	lineage.process = task->tgid;
 	lineage.parent = BPF_CORE_READ(task, real_parent, tgid);
-	lineage.sid = label ? label->sid : 0;
+	lineage.sid = tg_given_sid(task, label);
 	BPF_CORE_READ_STR_INTO(&lineage.name, task, comm);
 	tg_read_lineage(&lineage, (void *)task);
 	if (!lineage.sid && lineage.program)
@@ -163,8 +161,9 @@ SEC("iter/task") int relabel_slipped(struct bpf_iter__task *iterator)
 		WRITE_ONCE(label->sid, *found);
 	}
 	const struct cred *cred = task->real_cred;
+	__u32 sid = tg_given_sid(task, label);
 
-	tg_remember_cred(TG_ADDRESS(cred), label ? label->sid : TG_SID_MACHINE, 1);
+	tg_remember_cred(TG_ADDRESS(cred), sid ? sid : TG_SID_MACHINE, 1);
 	tg_move_cred(TG_ADDRESS(cred), tg_user_of(cred), 1);
 	return 0;
 }
@@ -177,11 +176,16 @@ SEC("iter/task") int threads(struct bpf_iter__task *iterator)
 
 	if (!task)
 		return 0;
+	struct tg_task *label = bpf_task_storage_get(&tasks, task, 0, 0);
+	__u32 given = tg_given_sid(task, label);
 	struct tg_thread thread = {
 		.began = task->start_boottime,
-		.sid = tg_sid_in(task, bpf_task_storage_get(&tasks, task, 0, 0)),
+		.sid = given ? given : tg_cred_sid(TG_ADDRESS(task->real_cred)),
 		.leader = task->pid == task->tgid,
 	};
+
+	if (!label)
+		thread.previous = TG_PLAIN_PREVIOUS(tg_find_plain(tg_task_address(task)));
 
 	bpf_seq_write(iterator->meta->seq, &thread, sizeof thread);
 	return 0;

@@ -17,35 +17,65 @@
 #include "classes.h"
 #include "enforcer.h"
 
+/* What a child of the current task is, if it is plain (TG_PLAIN); 0: it needs storage. `own` is
+ * the storage of the current task, if it has any. */
+static __always_inline __u64 tg_plain_child(const struct tg_task *own)
+{
+	if (!own)
+		return tg_find_plain(bpf_get_current_task());
+	if (own->flags & ~TG_TASK_MIXED || own->exec_sid | own->create_sid | own->key_create_sid |
+						  own->socket_create_sid)
+		return 0;
+	return TG_PLAIN(own->sid & 0xffff, own->old_sid & 0xffff);
+}
+
+/* The child gets what its maker has. Returns 0 or -ENOMEM. */
+static __noinline int tg_copy_task(struct task_struct *child)
+{
+	struct tg_task *own = tg_make_task(bpf_get_current_task_btf());
+	struct tg_task *new =
+		bpf_task_storage_get(&tasks, child, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (!own || !new) {
+		tg_failed(TG_FAILED_TASK_STORAGE);
+		return -ENOMEM;
+	}
+	*new = *own;
+	new->next_sid = 0;
+	new->flags &= ~(TG_TASK_MIXED | TG_TASK_REMADE);
+	new->creation.dentry = 0;
+	new->create_cred = 0;
+	new->made = 0;
+	/* It would not know labels that its maker sets later. */
+	if (child->flags & PF_IO_WORKER)
+		new->create_sid = 0;
+	return 0;
+}
+
 /* selinux_task_alloc: checks fork. The child is labelled before it runs. */
 SEC("lsm/task_alloc") int BPF_PROG(task_alloc, struct task_struct *child, unsigned long flags)
 {
 	__u64 epoch = READ_ONCE(state.epoch), subject = tg_task_subject();
+	__u64 address = tg_task_address(child);
 	__u32 sid = subject & 0xffff;
 
 	if (sid != TG_SID_MACHINE) {
-		struct tg_task *own = tg_make_task(bpf_get_current_task_btf());
-		struct tg_task *new =
-			bpf_task_storage_get(&tasks, child, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+		__u64 plain = tg_plain_child(
+			bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0));
 
-		if (!own || !new) {
-			tg_failed(TG_FAILED_TASK_STORAGE);
+		if ((!plain || !tg_put_plain(address, plain)) && tg_copy_task(child))
 			return -ENOMEM;
-		}
-		*new = *own;
-		new->next_sid = 0;
-		new->flags &= ~(TG_TASK_MIXED | TG_TASK_REMADE);
-		new->creation.dentry = 0;
-		new->create_cred = 0;
-		new->made = 0;
-		/* It would not know labels that its maker sets later. */
-		if (child->flags & PF_IO_WORKER)
-			new->create_sid = 0;
 	}
-	tg_remember_task(tg_task_address(child), subject, epoch);
+	tg_remember_task(address, subject, epoch);
 	if (subject & TG_UNCONFINED)
 		return 0;
 	return tg_ask_process(sid, sid, SECCLASS_PROCESS, PROCESS__FORK);
+}
+
+SEC("lsm/task_free") int BPF_PROG(task_free, struct task_struct *task)
+{
+	tg_forget_plain(tg_task_address(task));
+	return 0;
 }
 
 SEC("lsm/task_setpgid") int BPF_PROG(task_setpgid, struct task_struct *task, int group)

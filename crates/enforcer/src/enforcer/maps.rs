@@ -98,8 +98,8 @@ pub(super) fn retain(map: &MapHandle, wanted: &HashSet<&[u8]>) {
     }
 }
 
-/// The contexts of the process or thread of a pidfd; `None`: the machine's. A task without storage may have lost it. A
-/// task that got new storage has lost the flag that its threads have contexts of their own.
+/// The contexts of the process or thread of a pidfd; `None`: the machine's. A task without storage is plain, or may have
+/// lost it. A task that got new storage has lost the flag that its threads have contexts of their own.
 pub(crate) fn task_of(
     pins: &Pins,
     tasks: &MapHandle,
@@ -110,7 +110,8 @@ pub(crate) fn task_of(
         return Ok(Some(task));
     }
     let threads = threads_of(pins, process)?;
-    let (sid, began) = (threads[0].sid, found.unwrap_or_default());
+    let (sid, plain) = (threads[0].sid, tg_task { old_sid: threads[0].previous, ..tg_task::default() });
+    let began = found.unwrap_or(plain);
     let mixed = if threads.iter().any(|thread| thread.sid != sid) { TG_TASK_MIXED } else { 0 };
     let task = tg_task { sid, flags: began.flags | mixed, ..began };
     Ok(Some(task).filter(|_| sid != TG_SID_MACHINE || mixed != 0))
