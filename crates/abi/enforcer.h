@@ -632,6 +632,7 @@ struct tg_state {
 	/* The cache that is read most is near the beginning, within reach of a load
 	 * instruction. */
 	__u64 access_cache[TG_ACCESS_ROWS * TG_ACCESS_WAYS];
+	__u64 make_cache[TG_ACCESS_ROWS * 2]; /* what is made in a directory: files, directories */
 	/* The objects that enforcement depends on, held by the daemon. */
 	struct tg_vital {
 		__u64 mount, dentry; /* addresses */

@@ -7,6 +7,7 @@
  *   task_cache   task address 40 | unconfined 1, spare 7 | SID 16
  *   access_cache inode address 29 | SID 16 | permissions 19. A row is an inode; ways 0 to 2 are of
  *                subjects, by SID; way 3 holds what every live confined subject may (state.any).
+ *   make_cache   directory's address 29 | SID 16 | spare 2 | names decide 1 | SID of what is made 16
  *   avc          tag 26 | generation 6 | permissions 32, by source, target and class
  *
  * Only what is granted and not audited is cached. Everything else is decided anew each time.
@@ -87,6 +88,45 @@ static __always_inline void tg_remember_access(__u64 key, __u32 way, __u64 subje
 		WRITE_ONCE(*entry, 0);
 }
 
+/* An entry of make_cache: a name may have a rule of its own. */
+#define TG_MADE_BY_NAME 0x10000u
+#define TG_MADE_TAG (~0ull << TG_ACCESS_SID)
+
+static __always_inline __u64 *tg_made_entry(__u64 key, int directory)
+{
+	__u64 *entry = state.make_cache, offset = key >> 50;
+
+	entry += offset * 2 + directory;
+	TG_OPAQUE(entry);
+	return entry;
+}
+
+/* The SID of a file, or a directory, that a subject makes in the directory with this key, with
+ * TG_MADE_BY_NAME. It was granted this, and it is not audited. 0: not known. */
+static __always_inline __u32 tg_find_made(__u64 key, __u64 subject, int directory)
+{
+	__u64 found = READ_ONCE(*tg_made_entry(key, directory));
+
+	found ^= key << 14 | subject << TG_ACCESS_SID;
+	return found & TG_MADE_TAG || READ_ONCE(state.switching) ? 0 : found;
+}
+
+static __always_inline void tg_remember_made(__u64 key, __u64 subject, int directory, __u32 made,
+					     __u32 epoch)
+{
+	__u64 *entry = tg_made_entry(key, directory);
+
+	__sync_lock_test_and_set(entry, key << 14 | subject << TG_ACCESS_SID | made);
+	if ((__u32)READ_ONCE(state.epoch) != epoch)
+		WRITE_ONCE(*entry, 0);
+}
+
+static __always_inline void tg_forget_made(__u64 key)
+{
+	WRITE_ONCE(*tg_made_entry(key, 0), 0);
+	WRITE_ONCE(*tg_made_entry(key, 1), 0);
+}
+
 static __always_inline void tg_forget_access(__u64 key)
 {
 	__u64 *row = tg_row(key);
@@ -95,6 +135,7 @@ static __always_inline void tg_forget_access(__u64 key)
 	WRITE_ONCE(row[1], 0);
 	WRITE_ONCE(row[2], 0);
 	WRITE_ONCE(row[3], 0);
+	tg_forget_made(key);
 }
 
 /*

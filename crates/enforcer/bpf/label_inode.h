@@ -299,7 +299,7 @@ static __noinline __u32 tg_ask_again(struct dentry *dentry, struct inode *inode,
 	if (!directory || subject & TG_UNCONFINED)
 		return sid;
 	return tg_ask_to_make(subject, directory, dentry, tg_mode_class(inode->i_mode),
-			      sid & 0xffff)
+			      sid & 0xffff) < 0
 		       ? SECINITSID_UNLABELED
 		       : sid;
 }

@@ -135,7 +135,7 @@ static __always_inline int tg_new_dentry_sid(__u64 own, struct inode *directory,
 }
 
 /* Whether `subject` may make an object with this label, and the label is permitted on this file
- * system. */
+ * system. Returns -EACCES, 0, or 1: it may, until the policy changes. */
 static __always_inline int tg_ask_to_make(__u64 subject, struct inode *dir, struct dentry *dentry,
 					  __u32 class, __u32 sid)
 {
@@ -152,11 +152,15 @@ static __always_inline int tg_ask_to_make(__u64 subject, struct inode *dir, stru
 
 	if (tg_ask(&request) || tg_superblock_sid(dir->i_sb, &filesystem))
 		return -EACCES;
+	__u32 create = request.allowed & FILE__CREATE;
+
 	request.source = sid;
 	request.target = filesystem;
 	request.class = SECCLASS_FILESYSTEM;
 	request.av = FILESYSTEM__ASSOCIATE;
-	return tg_ask(&request);
+	if (tg_ask(&request))
+		return -EACCES;
+	return create && request.allowed & FILESYSTEM__ASSOCIATE;
 }
 
 /* Whether a directory has this label. */

@@ -33,16 +33,16 @@ static __always_inline __u32 tg_name_place(__u64 first, __u32 length)
 	return ((first ^ length) * 0x9e3779b97f4a7c15ull) >> (64 - TG_NAME_PLACE_BITS);
 }
 
-/* Whether a rule may have the name in a struct qstr, of which TG_ADDRESS is known. It costs less
- * than to look for the rule, and most new files have a name that none has. */
-static __always_inline int tg_may_be_named(const struct tg_generation *generation, __u64 address)
+/* Whether a rule may have this name. It costs less than to look for the rule, and most new files
+ * have a name that none has. */
+static __always_inline int tg_may_be_named(const struct tg_generation *generation, __u32 length,
+					   const void *text)
 {
-	struct qstr qstr = {};
 	__u64 first = 0;
 
-	if (tg_read_qstr(address, &qstr) || bpf_probe_read_kernel(&first, sizeof first, qstr.name))
+	if (bpf_probe_read_kernel(&first, sizeof first, text))
 		return 1;
-	__u32 length = qstr.len, behind = length < 8 ? 64 - length * 8 : 0;
+	__u32 behind = length < 8 ? 64 - length * 8 : 0;
 
 	/* None has no bytes: a shift by 64 would be none. */
 	if (!length)
@@ -51,6 +51,21 @@ static __always_inline int tg_may_be_named(const struct tg_generation *generatio
 	__u32 place = tg_name_place(first, length);
 
 	return generation->names[place >> 6 & (TG_NAME_PLACES / 64 - 1)] >> (place & 63) & 1;
+}
+
+/* Whether a rule may have the name in a struct qstr, of which TG_ADDRESS is known. */
+static __always_inline int tg_may_name(const struct tg_generation *generation, __u64 address)
+{
+	struct qstr qstr = {};
+
+	return tg_read_qstr(address, &qstr) || tg_may_be_named(generation, qstr.len, qstr.name);
+}
+
+/* Whether rules by name decide about what is made in a directory with this label. */
+static __always_inline int tg_names_decide(const struct tg_generation *generation, __u32 type)
+{
+	type &= TG_TYPES - 1;
+	return generation->named[type >> 6] >> (type & 63) & 1;
 }
 
 /* Reads the name in a struct qstr by its TG_ADDRESS. */
@@ -156,7 +171,7 @@ TG_FUNCTION int tg_transition(__u32 source, __u32 target, __u32 class, __u64 nam
 		tg_failed(TG_FAILED_NO_GENERATION);
 		return -EACCES;
 	}
-	if (name && !tg_may_be_named(generation, name))
+	if (name && !tg_may_name(generation, name))
 		name = 0;
 	if (known && !name) {
 		*sid = found & 0xffff;
@@ -172,8 +187,7 @@ TG_FUNCTION int tg_transition(__u32 source, __u32 target, __u32 class, __u64 nam
 	question->class = generation->classes[class & (TG_SECCLASSES - 1)].class;
 	question->ask = TG_ASK_TRANSITION;
 	scratch->name.length = 0;
-	__u32 type = question->target.type & (TG_TYPES - 1);
-	int by_name = generation->named[type >> 6] >> (type & 63) & 1;
+	int by_name = tg_names_decide(generation, question->target.type);
 
 	if (by_name && name)
 		tg_read_name(name, &scratch->name);

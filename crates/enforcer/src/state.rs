@@ -341,6 +341,7 @@ impl State {
             [
                 (&raw mut (*pointer).task_cache[0], TG_TASK_ENTRIES),
                 (&raw mut (*pointer).access_cache[0], TG_ACCESS_ROWS * TG_ACCESS_WAYS),
+                (&raw mut (*pointer).make_cache[0], TG_ACCESS_ROWS * 2),
                 (&raw mut (*pointer).avc[0], TG_AVC_ENTRIES),
                 (&raw mut (*pointer).transitions[0], TG_TRANSITION_ENTRIES),
             ]

@@ -14,6 +14,7 @@
 #include "../label_inode.h"
 #include "../label_new.h"
 #include "../libbpf.h"
+#include "../made_before.h"
 #include "../maps.h"
 #include "../object.h"
 #include "../read.h"
@@ -44,12 +45,13 @@ int BPF_PROG(inode_init_security, struct inode *inode, struct inode *dir, const 
 	struct tg_inode *above = bpf_inode_storage_get(&inodes, dir, 0, 0);
 	__u64 own = tg_task_subject_at(address);
 	struct tg_inode made = {.task_sid = own & 0xffff};
-	__u32 inherited = tg_tell_active(dir, above);
+	__u32 inherited = tg_tell_active(dir, above), class = tg_mode_class(inode->i_mode);
+	int named = !TG_IS_NULL_BY(current, address, qstr) && qstr->len;
 
-	if (tg_new_inode_sid(task, own, dir, tg_sid_above(dir, above),
-			     !TG_IS_NULL_BY(current, address, qstr) && qstr->len ? TG_ADDRESS(qstr)
-										 : 0,
-			     tg_mode_class(inode->i_mode), &made.sid)) {
+	made.sid = tg_made_before(task, dir, own, class, named ? qstr : 0);
+	if (!made.sid &&
+	    tg_new_inode_sid(task, own, dir, tg_sid_above(dir, above), named ? TG_ADDRESS(qstr) : 0,
+			     class, &made.sid)) {
 		if (!(tg_subject_of(own) & TG_UNCONFINED))
 			return -EACCES;
 		made.sid = above ? above->sid : 0;
@@ -62,7 +64,7 @@ int BPF_PROG(inode_init_security, struct inode *inode, struct inode *dir, const 
 	if (tg_put_label(inode, &made))
 		return -ENOMEM;
 	if (!(own & TG_UNCONFINED))
-		tg_remember_new(inode, own, made.sid, tg_mode_class(inode->i_mode));
+		tg_remember_new(inode, own, made.sid, class);
 	return -EOPNOTSUPP;
 }
 

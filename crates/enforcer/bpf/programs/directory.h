@@ -12,6 +12,7 @@
 #include "../label_inode.h"
 #include "../label_new.h"
 #include "../libbpf.h"
+#include "../made_before.h"
 #include "../maps.h"
 #include "../object.h"
 #include "../state.h"
@@ -56,6 +57,23 @@ static __noinline int tg_may_make(__u64 subject, struct inode *dir, struct dentr
 	return tg_ask_to_make(subject, dir, dentry, class, sid);
 }
 
+/* The SID of what is made, with TG_SID_SURVIVAL, or -EACCES. */
+static __noinline int tg_ask_anew(__u64 subject, struct inode *dir, struct dentry *dentry,
+				  __u32 class, __u64 own)
+{
+	__u32 epoch = READ_ONCE(state.epoch);
+	int sid = tg_sid_to_make(dir, dentry, class, own), lasting;
+
+	if (sid <= 0)
+		return -EACCES;
+	lasting = tg_may_make(subject, dir, dentry, class, sid);
+	if (lasting < 0)
+		return -EACCES;
+	if (lasting && own == subject)
+		tg_keep_made(dir, own, class, dentry, sid, epoch);
+	return sid;
+}
+
 /* may_create */
 static __always_inline int tg_may_create(struct inode *dir, struct dentry *dentry, __u32 class)
 {
@@ -67,8 +85,12 @@ static __always_inline int tg_may_create(struct inode *dir, struct dentry *dentr
 
 	if (subject & TG_UNCONFINED)
 		return tg_create_unasked(dir, dentry, class, own);
-	sid = tg_sid_to_make(dir, dentry, class, own);
-	if (sid <= 0 || tg_may_make(subject, dir, dentry, class, sid))
+	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
+
+	sid = own == subject ? tg_made_before(task, dir, own, class, &dentry->d_name) : 0;
+	if (!sid)
+		sid = tg_ask_anew(subject, dir, dentry, class, own);
+	if (sid <= 0)
 		return -EACCES;
 	result = tg_put_creation(dir, dentry, sid);
 	return !result ? 0 : result == -ENOSPC ? -ENOSPC : -EACCES;
