@@ -58,7 +58,7 @@ static __noinline int tg_may_make(__u64 subject, struct inode *dir, struct dentr
 }
 
 /* The SID of what is made, with TG_SID_SURVIVAL, or -EACCES. */
-static __noinline int tg_ask_anew(__u64 subject, struct inode *dir, struct dentry *dentry,
+static __always_inline int tg_ask_anew(__u64 subject, struct inode *dir, struct dentry *dentry,
 				  __u32 class, __u64 own)
 {
 	__u32 epoch = READ_ONCE(state.epoch);
