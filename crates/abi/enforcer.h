@@ -228,8 +228,8 @@ enum tg_attribute {
 	TG_ATTRIBUTE_PERMISSIVE,
 };
 
-/* `inodes`, inode storage: the label in force. The inode of a socket has none: it has that of its
- * sock. */
+/* `inodes`, inode storage: the label in force, unless the inode is plain (struct tg_plain_inode).
+ * The inode of a socket has none: it has that of its sock. */
 struct tg_inode {
 	__u32 sid;
 	__u32 class;	/* SECCLASS of an anonymous inode; 0: by the inode's mode */
@@ -579,6 +579,14 @@ struct tg_plain_task {
 #define TG_PLAIN_WAYS 4
 #define TG_PLAIN_TASKS (TG_PLAIN_WAYS << TG_PLAIN_ROW_BITS)
 
+/* An inode that has no more than a label: SID 16 | SID of its maker 16 | flags 32. `inode` is its
+ * address; 0: the place is free. */
+struct tg_plain_inode {
+	__u64 inode, label;
+};
+#define TG_PLAIN_INODE_ROW_BITS 14
+#define TG_PLAIN_INODES (TG_PLAIN_WAYS << TG_PLAIN_INODE_ROW_BITS)
+
 /* All global variables of the programs; the daemon has them mapped. */
 struct tg_state {
 	/* settings */
@@ -616,6 +624,8 @@ struct tg_state {
 	 * answer: its SID and SECCLASS. 0: the policy is not asked about it. */
 	__u32 asks_label;
 	__u32 reported_label, reported_class;
+	/* The thread of the daemon that wants to find the label of a plain inode in its storage. */
+	__u32 settles;
 	__u32 labels_new;  /* inode_init_security was called, so this kernel calls it */
 	__u32 label_rings; /* TG_EVENT_LABEL was sent; the daemon clears it before it takes the
 			      entries of `unwritten` */
@@ -667,6 +677,7 @@ struct tg_state {
 	__u64 task_cache[TG_TASK_ENTRIES];
 	/* This is no cache: the programs rely on it (bpf/plain_task.h). */
 	struct tg_plain_task plain[TG_PLAIN_TASKS];
+	struct tg_plain_inode plain_inodes[TG_PLAIN_INODES]; /* likewise (bpf/plain_inode.h) */
 	__u64 avc[TG_AVC_ENTRIES];
 	__u64 transitions[TG_TRANSITION_ENTRIES];
 	/* What the daemon knows of the canary, for the next daemon: when its last acts were

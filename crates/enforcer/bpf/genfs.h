@@ -12,6 +12,7 @@
 #include "kernel.h"
 #include "libbpf.h"
 #include "maps.h"
+#include "plain_inode.h"
 
 /* __security_genfs_sid for one name below a node. */
 static __noinline int tg_genfs_find(struct dentry *dentry, __u32 node, struct tg_inode *label)
@@ -48,7 +49,7 @@ static __always_inline void tg_genfs_label(struct dentry *dentry, struct inode *
 	}
 	if (!superblock->node)
 		return;
-	above = bpf_inode_storage_get(&inodes, directory, 0, 0);
+	above = tg_label_of(directory);
 	if (!above)
 		return;
 	/* Objects in a process's directory are not labelled like the directory. */
@@ -66,7 +67,7 @@ static __always_inline void tg_genfs_task(struct dentry *dentry, struct inode *d
 	struct tg_inode found = {}, *above;
 
 	label->flags &= ~TG_INODE_NO_NODE;
-	above = directory ? bpf_inode_storage_get(&inodes, directory, 0, 0) : 0;
+	above = directory ? tg_label_of(directory) : 0;
 	if (!above || !above->node)
 		return;
 	if (above->flags & TG_INODE_TASK)

@@ -26,6 +26,7 @@
 #include "maps.h"
 #include "object.h"
 #include "overlay.h"
+#include "plain_inode.h"
 #include "share.h"
 #include "socket_label.h"
 #include "state.h"
@@ -36,9 +37,12 @@
 /* Gives an inode a label, unless it has one. */
 static __always_inline int tg_put_label(struct inode *inode, const struct tg_inode *found)
 {
-	struct tg_inode *label =
-		bpf_inode_storage_get(&inodes, inode, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct tg_inode *label;
 
+	if (!(found->class | found->node) &&
+	    tg_put_plain_inode(TG_ADDRESS(inode), TG_PLAIN_LABEL(found)))
+		return 0;
+	label = bpf_inode_storage_get(&inodes, inode, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!label) {
 		tg_failed(TG_FAILED_INODE_STORAGE);
 		return -ENOMEM;
@@ -102,7 +106,7 @@ static __always_inline int tg_keep_label(struct inode *inode, __u32 sid, __u32 m
  */
 static __always_inline int tg_pin_label(struct inode *inode)
 {
-	struct tg_inode *label = bpf_inode_storage_get(&inodes, inode, 0, 0);
+	struct tg_inode *label = tg_label_of(inode);
 
 	if (!label || !label->sid || label->flags & TG_INODE_DURABLE)
 		return 0;
@@ -172,7 +176,7 @@ static __noinline int tg_keep_left_label(struct inode *inode)
 {
 	struct tg_label_value value = {.sid = SECINITSID_UNLABELED};
 	struct tg_superblock *superblock = tg_superblock_of(inode->i_sb);
-	struct tg_inode *label = bpf_inode_storage_get(&inodes, inode, 0, 0);
+	struct tg_inode *label = tg_label_of(inode);
 	struct tg_label_key key = tg_label_key_of(inode);
 
 	if (!superblock || superblock->behaviour != TG_FS_XATTR || !key.device)
@@ -226,7 +230,7 @@ static __always_inline void tg_find_xattr_label(struct inode *inode, struct inod
 	if (found->sid || !directory ||
 	    (READ_ONCE(state.labels_left) && tg_are_labels_left(inode->i_uid.val)))
 		return;
-	above = bpf_inode_storage_get(&inodes, directory, 0, 0);
+	above = tg_label_of(directory);
 	if (above)
 		found->sid = above->sid;
 }
@@ -247,7 +251,7 @@ static __always_inline __u32 tg_unannounced(struct dentry *dentry, struct inode 
 		tg_note_made(task, inode);
 	if (sid || inode->i_nlink || !directory)
 		return sid;
-	struct tg_inode *above = bpf_inode_storage_get(&inodes, directory, 0, 0);
+	struct tg_inode *above = tg_label_of(directory);
 
 	tg_new_inode_sid(task, tg_task_subject(), directory, tg_sid_above(directory, above), 0,
 			 class, &sid);
@@ -285,7 +289,7 @@ static __noinline __u32 tg_determine_again(struct dentry *dentry, struct inode *
 	if (!tg_new_dentry_sid(tg_task_subject(), directory, dentry, tg_mode_class(inode->i_mode),
 			       &sid))
 		return sid;
-	above = bpf_inode_storage_get(&inodes, directory, 0, 0);
+	above = tg_label_of(directory);
 	return tg_subject() & TG_UNCONFINED && above ? above->sid : SECINITSID_UNLABELED;
 }
 
@@ -383,7 +387,7 @@ static __always_inline void tg_forget_label(struct inode *inode)
  * leaves memory. */
 static __always_inline void tg_renumber(struct inode *inode)
 {
-	struct tg_inode *label = bpf_inode_storage_get(&inodes, inode, 0, 0);
+	struct tg_inode *label = tg_label_of(inode);
 
 	if (!label || !(label->flags & TG_INODE_DURABLE))
 		return;

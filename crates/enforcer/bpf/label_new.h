@@ -17,6 +17,7 @@
 #include "libbpf.h"
 #include "maps.h"
 #include "object.h"
+#include "plain_inode.h"
 #include "request.h"
 #include "share.h"
 #include "state.h"
@@ -128,7 +129,7 @@ static __always_inline int tg_new_dentry_sid(__u64 own, struct inode *directory,
 					     struct dentry *dentry, __u32 class, __u32 *sid)
 {
 	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
-	struct tg_inode *above = bpf_inode_storage_get(&inodes, directory, 0, 0);
+	struct tg_inode *above = tg_label_of(directory);
 
 	return tg_new_inode_sid(task, own, directory, tg_sid_above(directory, above),
 				TG_NAME_ADDRESS(dentry), class, sid);
@@ -166,9 +167,7 @@ static __always_inline int tg_ask_to_make(__u64 subject, struct inode *dir, stru
 /* Whether a directory has this label. */
 static __always_inline int tg_is_labelled(struct inode *directory, __u32 sid)
 {
-	struct tg_inode *label = directory ? bpf_inode_storage_get(&inodes, directory, 0, 0) : 0;
-
-	return label && label->sid == sid;
+	return directory && tg_object_of(directory).sid == sid;
 }
 
 /* Whether what is made in a directory has this label without an entry in `labels`. */
@@ -207,7 +206,7 @@ static __always_inline int tg_put_creation(struct inode *directory, struct dentr
 	if (READ_ONCE(state.labels_new))
 		return 0;
 	tg_note_change(directory->i_sb);
-	tg_tell_active(directory, bpf_inode_storage_get(&inodes, directory, 0, 0));
+	tg_tell_active(directory, tg_label_of(directory));
 	if (directory->i_flags & S_CASEFOLD)
 		return tg_is_labelled(directory, sid) ? 0 : -EOPNOTSUPP;
 	if (tg_lacks_label(directory, sid)) {

@@ -15,6 +15,7 @@
 #include "maps.h"
 #include "object.h"
 #include "overlay.h"
+#include "plain_inode.h"
 #include "state.h"
 #include "subject.h"
 
@@ -39,7 +40,7 @@ static __noinline int tg_copies_label(struct dentry *dentry)
 	if (current->flags & PF_IO_WORKER && !(made & TG_MADE_NAMED) &&
 	    !(tg_task_subject() & TG_UNCONFINED))
 		return -EPERM;
-	struct tg_inode *label = bpf_inode_storage_get(&inodes, inode, 0, 0);
+	struct tg_inode *label = tg_label_of(inode);
 
 	if (!label || !label->sid)
 		return -EPERM;

@@ -18,6 +18,7 @@
 #include "kernel.h"
 #include "libbpf.h"
 #include "maps.h"
+#include "plain_inode.h"
 #include "subject.h"
 #include "subvolume.h"
 
@@ -89,7 +90,7 @@ static __noinline __u32 tg_unwalked_sid(struct inode *inode, struct inode *direc
 		return 0;
 	if (root)
 		return SECINITSID_FILE;
-	struct tg_inode *above = directory ? bpf_inode_storage_get(&inodes, directory, 0, 0) : 0;
+	struct tg_inode *above = directory ? tg_label_of(directory) : 0;
 
 	return above ? above->sid : 0;
 }

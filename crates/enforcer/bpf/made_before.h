@@ -61,8 +61,8 @@ static __always_inline void tg_keep_made(struct inode *dir, __u64 subject, __u32
 	struct tg_generation *generation = tg_find_generation(TG_IN_FORCE);
 	__u32 above = tg_object_of(dir).sid, by_name = 0;
 
-	/* Nothing is counted of what the cache answers, and enforcement may depend on it. */
-	if (READ_ONCE(state.statistics) || !generation || sid > 0xffff ||
+	/* Nothing is counted of what the cache answers. */
+	if (READ_ONCE(state.statistics) || !generation ||
 	    (class != SECCLASS_FILE && class != SECCLASS_DIR) ||
 	    tg_has_chosen(bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0)))
 		return;

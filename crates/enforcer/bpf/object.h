@@ -14,6 +14,7 @@
 #include "libbpf.h"
 #include "maps.h"
 #include "overlay.h"
+#include "plain_inode.h"
 #include "request.h"
 #include "socket_label.h"
 #include "state.h"
@@ -75,7 +76,9 @@ static __always_inline struct tg_object tg_object_of(struct inode *inode)
 		if (label->class)
 			object.class = label->class;
 	} else {
-		object.sid = tg_unseen_sid(inode);
+		object.sid = TG_PLAIN_LABEL_SID(tg_find_plain_inode(TG_ADDRESS(inode)));
+		if (!object.sid)
+			object.sid = tg_unseen_sid(inode);
 	}
 	return object;
 }

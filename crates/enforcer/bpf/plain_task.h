@@ -18,7 +18,7 @@
 
 /* Both SIDs in one word, which is never 0. */
 #define TG_PLAIN(sid, previous) ((__u64)(previous) << 16 | (sid))
-#define TG_PLAIN_SID(plain) ((__u32)(plain) & 0xffff)
+#define TG_PLAIN_SID(plain) ((__u32)(plain)&0xffff)
 #define TG_PLAIN_PREVIOUS(plain) ((__u32)(plain) >> 16 & 0xffff)
 
 /* The places for a task, by its address as bpf_get_current_task has it. */

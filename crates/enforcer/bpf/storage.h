@@ -9,12 +9,14 @@
 #ifndef TOLLGATE_STORAGE_H
 #define TOLLGATE_STORAGE_H
 
+#include "address.h"
 #include "classes.h"
 #include "decide.h"
 #include "enforcer.h"
 #include "kernel.h"
 #include "libbpf.h"
 #include "maps.h"
+#include "plain_inode.h"
 #include "state.h"
 
 /* The offset of the BPF LSM's part in an inode's security blob. */
@@ -66,8 +68,21 @@ TG_FUNCTION __u64 tg_stored(__u64 at, __u32 map)
 TG_FUNCTION int tg_label_at(__u64 inode, struct tg_inode *label)
 {
 	__u64 stored = tg_stored((__u64)tg_storage_of(inode), ((struct bpf_map *)&inodes)->id);
+	__u64 plain;
 
-	return label && stored && !bpf_probe_read_kernel(label, sizeof *label, (void *)stored);
+	if (!label)
+		return 0;
+	if (stored && (bpf_probe_read_kernel(label, sizeof *label, (void *)stored) || label->sid))
+		return label->sid ? 1 : 0;
+	plain = tg_find_plain_inode(inode - tg_anchor());
+	if (!plain)
+		return !!stored;
+	*label = (struct tg_inode){
+		.sid = TG_PLAIN_LABEL_SID(plain),
+		.task_sid = TG_PLAIN_LABEL_MAKER(plain),
+		.flags = TG_PLAIN_LABEL_FLAGS(plain),
+	};
+	return 1;
 }
 
 /* Likewise for the sock at an address, and the map `sockets`. Without a label a sock would be

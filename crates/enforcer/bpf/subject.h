@@ -115,8 +115,8 @@ TG_FUNCTION __u64 tg_find_subject(__u64 current)
 	if (task && task->sid)
 		subject = task->sid & 0xffff;
 	else
-		subject = tg_unstored_sid(current,
-					  TG_ADDRESS(bpf_get_current_task_btf()->real_cred));
+		subject =
+			tg_unstored_sid(current, TG_ADDRESS(bpf_get_current_task_btf()->real_cred));
 	if (tg_is_unconfined(subject))
 		subject |= TG_UNCONFINED;
 	tg_remember_task(current, subject, epoch);
@@ -153,8 +153,7 @@ static __always_inline __u32 tg_stored_sid_of(struct task_struct *task)
 	struct tg_task *label = bpf_task_storage_get(&tasks, task, 0, 0);
 	__u32 sid = label ? label->sid : 0;
 
-	return sid ? sid
-		   : tg_unstored_sid(tg_task_address(task), TG_ADDRESS(task->real_cred));
+	return sid ? sid : tg_unstored_sid(tg_task_address(task), TG_ADDRESS(task->real_cred));
 }
 
 /* task_sid_obj: the SID of another task. */

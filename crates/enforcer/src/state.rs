@@ -5,7 +5,7 @@ use std::{
     io::{self, Read},
     os::fd::AsFd,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU32, AtomicU64, Ordering},
     },
 };
@@ -27,8 +27,11 @@ const LAST_ANY: u64 = 0xffff << TG_ACCESS_SID;
 /// The value of one change.
 const NEXT_ANY: u64 = 1 << TG_ACCESS_SID;
 
+/// Held by the thread that is named in `settles`.
+static SETTLING: Mutex<()> = Mutex::new(());
+
 /// The mapped global variables.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct State(Arc<Mapping<tg_state>>);
 
 macro_rules! word {
@@ -155,6 +158,14 @@ impl State {
         word!(self, asks_label, AtomicU32).store(0, Ordering::SeqCst);
         let reported = |word: &AtomicU32| word.load(Ordering::SeqCst);
         (reported(word!(self, reported_label, AtomicU32)), reported(word!(self, reported_class, AtomicU32)))
+    }
+
+    /// Makes the inode that is asked about by `ask`, a statfs(2) that fails, one whose label is in its storage.
+    pub fn settle(&self, ask: impl FnOnce()) {
+        let _one = SETTLING.lock().unwrap_or_else(PoisonError::into_inner);
+        word!(self, settles, AtomicU32).store(gettid().as_raw().cast_unsigned(), Ordering::SeqCst);
+        ask();
+        word!(self, settles, AtomicU32).store(0, Ordering::SeqCst);
     }
 
     /// Sets the label that a thread of this process is writing to an attribute through overlayfs; 0: none.
@@ -328,6 +339,7 @@ impl State {
     pub fn recover(&self) {
         word!(self, new_label, AtomicU32).store(0, Ordering::SeqCst);
         word!(self, asks_label, AtomicU32).store(0, Ordering::SeqCst);
+        word!(self, settles, AtomicU32).store(0, Ordering::SeqCst);
         self.switch(|| ());
     }
 

@@ -42,16 +42,15 @@ int BPF_PROG(inode_init_security, struct inode *inode, struct inode *dir, const 
 		return -EOPNOTSUPP;
 	tg_note_change(dir->i_sb);
 	struct tg_task *task = bpf_task_storage_get(&tasks, current, 0, 0);
-	struct tg_inode *above = bpf_inode_storage_get(&inodes, dir, 0, 0);
+	struct tg_inode *above = tg_label_of(dir);
 	__u64 own = tg_task_subject_at(address);
 	struct tg_inode made = {.task_sid = own & 0xffff};
 	__u32 inherited = tg_tell_active(dir, above), class = tg_mode_class(inode->i_mode);
 	int named = !TG_IS_NULL_BY(current, address, qstr) && qstr->len;
 
 	made.sid = tg_made_before(task, dir, own, class, named ? qstr : 0);
-	if (!made.sid &&
-	    tg_new_inode_sid(task, own, dir, tg_sid_above(dir, above), named ? TG_ADDRESS(qstr) : 0,
-			     class, &made.sid)) {
+	if (!made.sid && tg_new_inode_sid(task, own, dir, tg_sid_above(dir, above),
+					  named ? TG_ADDRESS(qstr) : 0, class, &made.sid)) {
 		if (!(tg_subject_of(own) & TG_UNCONFINED))
 			return -EACCES;
 		made.sid = above ? above->sid : 0;
@@ -72,7 +71,7 @@ int BPF_PROG(inode_init_security, struct inode *inode, struct inode *dir, const 
 static __noinline int tg_name_next_in(struct tg_task *task, struct inode *directory,
 				      struct qstr *name, __u32 class, const struct cred *cred)
 {
-	struct tg_inode *above = bpf_inode_storage_get(&inodes, directory, 0, 0);
+	struct tg_inode *above = tg_label_of(directory);
 	__u32 sid = 0;
 
 	if (!tg_new_inode_sid(task, tg_task_subject(), directory, tg_sid_above(directory, above),
@@ -159,8 +158,7 @@ int BPF_PROG(inode_init_security_anon, struct inode *inode, const struct qstr *n
 	if (TG_SAME_TEXT(text, "[io_uring]"))
 		made.flags = TG_INODE_RING;
 	if (!TG_IS_NULL(context_inode)) {
-		struct tg_inode *like =
-			bpf_inode_storage_get(&inodes, (struct inode *)context_inode, 0, 0);
+		struct tg_inode *like = tg_label_of((struct inode *)context_inode);
 
 		if (like) {
 			made.sid = like->sid;

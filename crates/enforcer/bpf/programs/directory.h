@@ -59,7 +59,7 @@ static __noinline int tg_may_make(__u64 subject, struct inode *dir, struct dentr
 
 /* The SID of what is made, with TG_SID_SURVIVAL, or -EACCES. */
 static __always_inline int tg_ask_anew(__u64 subject, struct inode *dir, struct dentry *dentry,
-				  __u32 class, __u64 own)
+				       __u32 class, __u64 own)
 {
 	__u32 epoch = READ_ONCE(state.epoch);
 	int sid = tg_sid_to_make(dir, dentry, class, own), lasting;
@@ -156,14 +156,13 @@ SEC("lsm/inode_rmdir") int BPF_PROG(inode_rmdir, struct inode *dir, struct dentr
 static __noinline int tg_keep_moved_label(struct dentry *dentry, struct inode *dir, int only_name)
 {
 	struct inode *inode = dentry->d_inode;
-	struct tg_inode *above = bpf_inode_storage_get(&inodes, dir, 0, 0);
-	struct tg_inode *label = above && inode ? bpf_inode_storage_get(&inodes, inode, 0, 0) : 0;
+	struct tg_inode *above = tg_label_of(dir);
 
 	tg_note_change(dir->i_sb);
 	tg_tell_active(dir, above);
 	if (!inode)
 		return 0;
-	if (label && label->sid == above->sid &&
+	if (above && tg_object_of(inode).sid == above->sid &&
 	    (READ_ONCE(state.labelling_complete) || (only_name && inode->i_nlink == 1)))
 		return 0;
 	return tg_pin_label(inode) ? -ENOSPC : 0;

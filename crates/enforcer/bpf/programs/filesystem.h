@@ -67,7 +67,7 @@ static __always_inline int tg_is_unwalked(struct super_block *sb, struct inode *
 		return 0;
 	if (superblock->behaviour == TG_FS_XATTR || !root)
 		return 1;
-	label = bpf_inode_storage_get(&inodes, root, 0, 0);
+	label = tg_label_of(root);
 	return !label || !label->sid;
 }
 
@@ -142,11 +142,28 @@ SEC("lsm/sb_pivotroot") int BPF_PROG(sb_pivotroot, const struct path *old, const
 	return tg_is_among_pins() ? tg_check_security(SECURITY__SETENFORCE) : 0;
 }
 
-/* selinux_sb_statfs. The daemon calls statfs in order to make the file system known. */
+/* The daemon finds labels in storage, by a descriptor (state.settles). */
+static __always_inline int tg_settles(void)
+{
+	__u32 settles = READ_ONCE(state.settles);
+
+	return settles && settles == (__u32)bpf_get_current_pid_tgid();
+}
+
+/* selinux_sb_statfs. The daemon calls statfs in order to make the file system known, or an inode
+ * no longer plain: then the file system itself is not asked, because it need not answer. */
 SEC("lsm/sb_statfs") int BPF_PROG(sb_statfs, struct dentry *dentry)
 {
-	if (tg_is_daemon(bpf_get_current_task_btf()))
+	struct inode *inode = dentry->d_inode;
+
+	if (tg_is_daemon(bpf_get_current_task_btf())) {
+		if (tg_settles()) {
+			if (inode)
+				tg_label_of(inode);
+			return -ENODATA;
+		}
 		tg_superblock_of(dentry->d_sb);
+	}
 	return tg_check_superblock(dentry->d_sb, FILESYSTEM__GETATTR);
 }
 

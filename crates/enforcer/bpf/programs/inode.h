@@ -326,6 +326,7 @@ int BPF_PROG(path_notify, const struct path *path, __u64 mask, unsigned int obje
 SEC("lsm/inode_alloc_security") int BPF_PROG(inode_alloc_security, struct inode *inode)
 {
 	tg_forget_access(TG_KEY(inode));
+	tg_forget_plain_inode(TG_ADDRESS(inode));
 	return 0;
 }
 

@@ -23,8 +23,8 @@ static __always_inline __u64 tg_plain_child(const struct tg_task *own)
 {
 	if (!own)
 		return tg_find_plain(bpf_get_current_task());
-	if (own->flags & ~TG_TASK_MIXED || own->exec_sid | own->create_sid | own->key_create_sid |
-						  own->socket_create_sid)
+	if (own->flags & ~TG_TASK_MIXED ||
+	    own->exec_sid | own->create_sid | own->key_create_sid | own->socket_create_sid)
 		return 0;
 	return TG_PLAIN(own->sid & 0xffff, own->old_sid & 0xffff);
 }

@@ -36,7 +36,8 @@ static __always_inline int tg_name_holder(struct tg_held *held, struct task_stru
 
 	held->process = task->tgid;
 	held->source = tg_sid_of(task);
-	if (tg_has_lost(leader, tg_task_address(task)) && BPF_CORE_READ(task, signal, live.counter) > 1)
+	if (tg_has_lost(leader, tg_task_address(task)) &&
+	    BPF_CORE_READ(task, signal, live.counter) > 1)
 		flags |= TG_TASK_MIXED;
 	held->mixed = flags & TG_TASK_MIXED ? 1 : 0;
 	if (tg_is_unconfined(held->source) || held->source == TG_SID_CANARY)

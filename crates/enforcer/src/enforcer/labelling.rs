@@ -321,6 +321,7 @@ impl Enforcer {
             superblocks: again(superblocks)?,
             uuids: again(&self.maps.uuids)?,
             shares: self.state.shares(),
+            state: self.state.clone(),
         })
     }
 }

@@ -8,6 +8,7 @@ use std::{
 };
 
 use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle};
+use nix::sys::statfs::fstatfs;
 use tollgate_abi::bytes_of;
 use tollgate_abi::enforcer::{
     TG_FS_XATTR, TG_SUPERBLOCK_NEW, TG_SUPERBLOCK_WALKED, tg_inode, tg_label_key, tg_label_value, tg_superblock,
@@ -20,6 +21,7 @@ use crate::{
     labels::{Sid, backlog::Unwritten, identity::Identity, note::Uuid},
     programs::{self, Pins},
     shares::{Holder, Place, Shares},
+    state::State,
 };
 
 /// When an entry is written.
@@ -68,7 +70,7 @@ pub trait Maps {
 /// The maps of the running enforcer.
 #[derive(Debug)]
 pub struct KernelMaps {
-    /// Labels in force, in inode storage.
+    /// Labels in force, in inode storage. A plain inode has none until it is asked about.
     pub inodes: MapHandle,
     /// Durable labels.
     pub labels: MapHandle,
@@ -82,6 +84,8 @@ pub struct KernelMaps {
     pub uuids: MapHandle,
     /// Who holds how many places in `labels`.
     pub shares: Shares,
+    /// The programs' variables.
+    pub state: State,
 }
 
 /// How often to try again when a program changes an entry of `superblocks` at the same time.
@@ -104,7 +108,12 @@ impl When {
 
 impl Maps for KernelMaps {
     fn inode(&self, file: BorrowedFd<'_>) -> io::Result<Option<tg_inode>> {
-        let value = self.inodes.lookup(&file.as_raw_fd().to_ne_bytes(), MapFlags::ANY).map_err(io::Error::other)?;
+        let stored = || self.inodes.lookup(&file.as_raw_fd().to_ne_bytes(), MapFlags::ANY).map_err(io::Error::other);
+        let mut value = stored()?;
+        if value.as_deref().and_then(words).is_none_or(|[sid, ..]: [u32; 5]| sid == 0) {
+            self.settle(file);
+            value = stored()?;
+        }
         Ok(value.and_then(|bytes| {
             let [sid, class, task_sid, node, flags] = words(&bytes)?;
             Some(tg_inode { sid, class, task_sid, node, flags })
@@ -112,6 +121,9 @@ impl Maps for KernelMaps {
     }
 
     fn set_inode(&mut self, file: BorrowedFd<'_>, value: tg_inode, when: When) -> io::Result<bool> {
+        if when != When::Always {
+            self.settle(file);
+        }
         let tg_inode { sid, class, task_sid, node, flags } = value;
         let value = [sid, class, task_sid, node, flags].map(u32::to_ne_bytes).concat();
         written(self.inodes.update(&file.as_raw_fd().to_ne_bytes(), &value, when.flags()))
@@ -198,6 +210,13 @@ impl Maps for KernelMaps {
 }
 
 impl KernelMaps {
+    /// Makes the label of a plain inode one that is in its storage.
+    fn settle(&self, file: BorrowedFd<'_>) {
+        self.state.settle(|| {
+            let _refused = fstatfs(file);
+        });
+    }
+
     fn put_entry(&self, key: &[u8], value: tg_label_value, when: When) -> io::Result<bool> {
         if let Some(known) = self.labels.lookup(key, MapFlags::ANY).map_err(io::Error::other)? {
             let share = value_of(&known).map_or(value.share, |known| known.share);
