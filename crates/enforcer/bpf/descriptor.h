@@ -42,7 +42,8 @@ static __noinline int tg_use_descriptor(struct file *file)
 	__u64 subject = tg_subject();
 	__u32 opener = tg_cred_sid(TG_ADDRESS(file->f_cred));
 
-	if (subject & TG_UNCONFINED || opener == subject)
+	if (subject & TG_UNCONFINED || opener == subject ||
+	    tg_is_cached(subject, opener, SECCLASS_FD, FD__USE))
 		return 0;
 	struct tg_request request = {
 		.source = subject,

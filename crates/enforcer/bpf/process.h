@@ -18,6 +18,8 @@
 /* cred_has_perm: checks whether one subject may do `av` to another. */
 static __noinline int tg_ask_process(__u32 source, __u32 target, __u32 class, __u32 av)
 {
+	if (tg_is_cached(source, target, class, av))
+		return 0;
 	struct tg_request request = {
 		.source = source,
 		.target = target,
@@ -36,9 +38,13 @@ static __noinline int tg_check_task(struct task_struct *task, __u32 class, __u32
 
 	if (subject & TG_UNCONFINED)
 		return 0;
+	__u32 target = tg_sid_of(task);
+
+	if (tg_is_cached(subject, target, class, av))
+		return 0;
 	struct tg_request request = {
 		.source = subject,
-		.target = tg_sid_of(task),
+		.target = target,
 		.class = class,
 		.av = av,
 		.manager = TG_MANAGER_PROCESS,

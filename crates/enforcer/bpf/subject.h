@@ -178,18 +178,20 @@ static __always_inline __u64 tg_subject_in(struct task_struct *task)
 /* The subject for whom a confined task acts, whose own SID is `subject`: overlayfs lets it act
  * as the task that mounted it, io_uring as the task that registered a personality. All other
  * tasks act for themselves. */
-TG_FUNCTION __u64 tg_acting_subject(__u64 subject)
+TG_FUNCTION __u64 tg_find_acting(__u64 subject)
 {
-	struct task_struct *current = bpf_get_current_task_btf();
-	const struct cred *cred = current->cred;
-
-	if (cred == current->real_cred)
-		return subject;
-	__u64 acting = tg_cred_sid(TG_ADDRESS(cred));
+	__u64 acting = tg_cred_sid(TG_ADDRESS(bpf_get_current_task_btf()->cred));
 
 	if (acting == subject)
 		return subject;
 	return tg_is_unconfined(acting) ? acting | TG_UNCONFINED : acting;
+}
+
+static __always_inline __u64 tg_acting_subject(__u64 subject)
+{
+	struct task_struct *current = bpf_get_current_task_btf();
+
+	return current->cred == current->real_cred ? subject : tg_find_acting(subject);
 }
 
 /* current_sid(), with TG_UNCONFINED, of a task with this own SID. An unconfined task is not

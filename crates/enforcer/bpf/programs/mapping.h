@@ -12,6 +12,7 @@
 #include "../kernel.h"
 #include "../libbpf.h"
 #include "../object.h"
+#include "../process.h"
 #include "../request.h"
 #include "../subject.h"
 #include "classes.h"
@@ -19,18 +20,11 @@
 
 #define TG_LOW_MEMORY 65536ul /* CONFIG_LSM_MMAP_MIN_ADDR, as distributions set it */
 
-static __noinline int tg_ask_self(__u32 class, __u32 av)
+static __always_inline int tg_ask_self(__u32 class, __u32 av)
 {
 	__u64 subject = tg_subject();
-	struct tg_request request = {
-		.source = subject,
-		.target = subject,
-		.class = class,
-		.av = av,
-		.manager = TG_MANAGER_PROCESS,
-	};
 
-	return subject & TG_UNCONFINED || !tg_ask(&request) ? 0 : -EACCES;
+	return subject & TG_UNCONFINED ? 0 : tg_ask_process(subject, subject, class, av);
 }
 
 /* file_map_prot_check: whether executable memory is writable, or comes from no file. */
