@@ -20,6 +20,7 @@ use std::{
     sync::OnceLock,
 };
 
+use tollgate_abi::enforcer::TG_PLAIN_INODES;
 use tollgate_enforcer::{
     daemon::{devices::Devices, enforced::Enforced, machine::Machine},
     enforcer::{Enforcer, Options},
@@ -51,6 +52,7 @@ fn played(test: impl Fn()) {
                 name(labels_the_nodes_of_devices_that_appear),
                 name(keeps_labels_through_links_renames_eviction_restart_and_reboot),
                 name(keeps_what_a_directory_holds_when_the_directory_gets_another_label),
+                name(keeps_the_labels_of_new_files_with_and_without_storage),
                 name(labels_deep_directories_and_what_only_another_namespace_sees),
                 name(labels_overlays_and_what_is_mounted_later),
             ],
@@ -195,6 +197,45 @@ fn keeps_labels_through_links_renames_eviction_restart_and_reboot() {
     types(&mut enforcer, &expected);
     let (report, written) = enforcer.labelled();
     assert!(report.attributes >= 6 && written.written == 0, "{report:?} {written:?}");
+}
+
+/// More files than there are places for plain inodes. The first ones have no storage, the last ones have.
+#[test]
+#[ignore = "takes long: make test-rest"]
+fn keeps_the_labels_of_new_files_with_and_without_storage() {
+    if !is_guest() {
+        return played(keeps_the_labels_of_new_files_with_and_without_storage);
+    }
+    mount_ext4();
+    sh("mkdir -p /srv/a /srv/b /other; mount -t tmpfs none /other");
+    let mut enforcer = start();
+    set(&mut enforcer, "/srv/a", "public_t");
+    set(&mut enforcer, "/other", "public_t");
+    sh("echo > /srv/a/first; echo > /srv/a/moved; echo > /other/first");
+    for number in 0..TG_PLAIN_INODES + 1000 {
+        File::create(format!("/other/{number}")).unwrap();
+    }
+    sh("echo > /srv/a/last; echo > /other/last");
+    let last = format!("/other/{}", TG_PLAIN_INODES + 999);
+    types(&mut enforcer, &[("/other/0", "public_t"), ("/other/1000", "public_t"), (&last, "public_t")]);
+    // A file takes its label along, and a directory's new label is for what is made there from then on.
+    sh("mv /srv/a/moved /srv/b/moved");
+    set(&mut enforcer, "/srv/a", "data_t");
+    sh("echo > /srv/a/new");
+    let kept = [("/srv/a/first", "public_t"), ("/srv/a/last", "public_t"), ("/srv/b/moved", "public_t")];
+    types(&mut enforcer, &kept);
+    types(&mut enforcer, &[("/srv/a/new", "data_t"), ("/srv/b", "data_t")]);
+    forget_inodes();
+    types(&mut enforcer, &kept);
+    // The memory of deleted files becomes that of others, in a directory with another label.
+    sh("rm -r /other/[0-9]*; mkdir /other/more");
+    set(&mut enforcer, "/other/more", "data_t");
+    for number in 0..1000 {
+        File::create(format!("/other/more/{number}")).unwrap();
+    }
+    let more: Vec<String> = (0..1000).map(|number| format!("/other/more/{number}")).collect();
+    more.iter().for_each(|path| types(&mut enforcer, &[(path, "data_t")]));
+    types(&mut enforcer, &[("/other/first", "public_t"), ("/other/last", "public_t")]);
 }
 
 #[test]

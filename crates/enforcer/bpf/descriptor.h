@@ -80,9 +80,12 @@ static __always_inline int tg_check_file(struct file *file, __u32 av)
  * share the files that each opened. */
 static __noinline int tg_takes_ring(struct file *file)
 {
-	__u64 subject = tg_subject();
 	struct tg_inode *label;
+	__u64 subject;
 
+	if (file->f_inode->i_sb->s_magic != ANON_INODE_FS_MAGIC)
+		return 0;
+	subject = tg_subject();
 	if (subject & TG_UNCONFINED || tg_cred_sid(TG_ADDRESS(file->f_cred)) == subject)
 		return 0;
 	label = bpf_inode_storage_get(&inodes, file->f_inode, 0, 0);

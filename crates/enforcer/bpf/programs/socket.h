@@ -76,9 +76,12 @@ static __always_inline int tg_check_socket(struct socket *socket, __u32 av)
  * checked. */
 static __noinline int tg_ask_sock(struct tg_socket *own, struct sock *other, __u32 av)
 {
-	if (own->sid == TG_SID_MACHINE || tg_is_unconfined(own->sid))
+	if (own->sid == TG_SID_MACHINE)
 		return 0;
 	struct tg_socket target = tg_socket_of(other);
+
+	if (tg_is_cached(own->sid, target.sid, target.class, av) || tg_is_unconfined(own->sid))
+		return 0;
 	struct tg_request request = {
 		.source = own->sid,
 		.target = target.sid,
