@@ -580,9 +580,10 @@ struct tg_plain_task {
 #define TG_PLAIN_TASKS (TG_PLAIN_WAYS << TG_PLAIN_ROW_BITS)
 
 /* An inode that has no more than a label: SID 16 | SID of its maker 16 | flags 32. `inode` is its
- * address; 0: the place is free. */
+ * address; 0: the place is free. `identity` is of its number and file system: it tells an inode
+ * from another that came to be at the address while hooks did not run. */
 struct tg_plain_inode {
-	__u64 inode, label;
+	__u64 inode, identity, label;
 };
 #define TG_PLAIN_INODE_ROW_BITS 14
 #define TG_PLAIN_INODES (TG_PLAIN_WAYS << TG_PLAIN_INODE_ROW_BITS)
@@ -770,6 +771,8 @@ struct tg_lineage {
 	__u32 domain; /* the domain that a task of the machine enters by executing the program */
 	__u32 user;
 	__u32 adopts; /* it adopts orphaned children of other processes */
+	__u32 plain;  /* the SID is that of a plain task, perhaps of one that was at its address */
+	__u32 reserved;
 	char name[16];
 };
 

@@ -40,7 +40,7 @@ static __always_inline int tg_put_label(struct inode *inode, const struct tg_ino
 	struct tg_inode *label;
 
 	if (!(found->class | found->node) &&
-	    tg_put_plain_inode(TG_ADDRESS(inode), TG_PLAIN_LABEL(found)))
+	    tg_put_plain_at(TG_ADDRESS(inode), tg_identity_of(inode), TG_PLAIN_LABEL(found)))
 		return 0;
 	label = bpf_inode_storage_get(&inodes, inode, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!label) {

@@ -76,7 +76,7 @@ static __always_inline struct tg_object tg_object_of(struct inode *inode)
 		if (label->class)
 			object.class = label->class;
 	} else {
-		object.sid = TG_PLAIN_LABEL_SID(tg_find_plain_inode(TG_ADDRESS(inode)));
+		object.sid = TG_PLAIN_LABEL_SID(tg_find_plain_inode(inode));
 		if (!object.sid)
 			object.sid = tg_unseen_sid(inode);
 	}

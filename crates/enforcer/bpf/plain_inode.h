@@ -7,7 +7,8 @@
  * storage says comes first.
  *
  * A place is written before the inode can be found, and freed with it (inode_free_security). If
- * that is missed, it is freed when the memory becomes another inode (inode_alloc_security).
+ * that is missed, it is freed when the memory becomes another inode (inode_alloc_security). If
+ * that is missed as well, because hooks did not run at all, its identity shows that it is another.
  */
 #ifndef TOLLGATE_PLAIN_INODE_H
 #define TOLLGATE_PLAIN_INODE_H
@@ -38,19 +39,36 @@ static __always_inline struct tg_plain_inode *tg_plain_inode_places(__u64 inode)
 	return places;
 }
 
-/* The label of a plain inode in a word; 0: it is not plain. */
-static __noinline __u64 tg_find_plain_inode(__u64 inode)
+/* What distinguishes an inode from others that were at its address. */
+static __always_inline __u64 tg_identity(__u64 number, __u64 generation, __u64 sb)
+{
+	return (generation << 32 | (__u32)number) ^ sb << 8;
+}
+
+static __always_inline __u64 tg_identity_of(struct inode *inode)
+{
+	return tg_identity(inode->i_ino, inode->i_generation, TG_ADDRESS(inode->i_sb));
+}
+
+/* The label of a plain inode in a word, by its address; 0: it is not plain. */
+static __noinline __u64 tg_find_plain_at(__u64 inode, __u64 identity)
 {
 	struct tg_plain_inode *places = tg_plain_inode_places(inode);
 
 	for (__u32 way = 0; way < TG_PLAIN_WAYS; way++)
-		if (READ_ONCE(places[way].inode) == inode)
+		if (READ_ONCE(places[way].inode) == inode &&
+		    READ_ONCE(places[way].identity) == identity)
 			return READ_ONCE(places[way].label);
 	return 0;
 }
 
+static __always_inline __u64 tg_find_plain_inode(struct inode *inode)
+{
+	return tg_find_plain_at(TG_ADDRESS(inode), tg_identity_of(inode));
+}
+
 /* Returns 0 if there is no place. */
-static __noinline int tg_put_plain_inode(__u64 inode, __u64 label)
+static __noinline int tg_put_plain_at(__u64 inode, __u64 identity, __u64 label)
 {
 	struct tg_plain_inode *places = tg_plain_inode_places(inode);
 
@@ -58,6 +76,7 @@ static __noinline int tg_put_plain_inode(__u64 inode, __u64 label)
 		if (READ_ONCE(places[way].inode) ||
 		    __sync_val_compare_and_swap(&places[way].inode, 0, inode))
 			continue;
+		WRITE_ONCE(places[way].identity, identity);
 		WRITE_ONCE(places[way].label, label);
 		return 1;
 	}
@@ -82,7 +101,7 @@ static __noinline int tg_forget_plain_inode(__u64 inode)
  * memory, which is counted. */
 static __noinline struct tg_inode *tg_settle(struct inode *inode)
 {
-	__u64 plain = tg_find_plain_inode(TG_ADDRESS(inode));
+	__u64 plain = tg_find_plain_inode(inode);
 	struct tg_inode *label;
 
 	/* Another processor may have moved it meanwhile. */

@@ -55,9 +55,10 @@ impl Tasks {
         Self { all, places }
     }
 
-    /// Tasks without a label that were made in a window, and the origin of each.
-    pub fn unlabelled(&self, window: &RangeInclusive<u64>) -> Vec<(&tg_lineage, Origin)> {
-        let mut search = Search { tasks: self, window, known: HashMap::new() };
+    /// Tasks without a label that were made in a window, and the origin of each. If hooks were `off`, the label of a
+    /// plain task may be that of an earlier one.
+    pub fn unlabelled(&self, window: &RangeInclusive<u64>, off: bool) -> Vec<(&tg_lineage, Origin)> {
+        let mut search = Search { tasks: self, window, off, known: HashMap::new() };
         let suspects = self.all.iter().filter(|task| search.is_suspect(task)).collect::<Vec<_>>();
         suspects.into_iter().map(|task| (task, search.origin(task))).collect()
     }
@@ -120,13 +121,15 @@ fn label(task: &tg_lineage) -> Option<Sid> {
 struct Search<'t> {
     tasks: &'t Tasks,
     window: &'t RangeInclusive<u64>,
+    off: bool,
     known: HashMap<u32, Origin>,
 }
 
 impl Search<'_> {
-    /// Whether a task may have lost a label. A task that is ending executes nothing any more.
+    /// Whether a task may have lost a label, or have that of an earlier task. A task that is ending executes nothing any
+    /// more.
     fn is_suspect(&self, task: &tg_lineage) -> bool {
-        label(task).is_none() && self.window.contains(&task.began) && task.program != 0
+        (label(task).is_none() || (self.off && task.plain != 0)) && self.window.contains(&task.began) && task.program != 0
     }
 
     fn origin(&mut self, task: &tg_lineage) -> Origin {
@@ -199,7 +202,7 @@ mod tests {
 
     fn origins(more: &[tg_lineage]) -> Vec<(u32, Origin)> {
         let tasks = Tasks::of([machine(), more.to_vec()].concat());
-        let found = tasks.unlabelled(&(100..=200));
+        let found = tasks.unlabelled(&(100..=200), true);
         found.into_iter().map(|(task, origin)| (task.task, origin)).collect()
     }
 
@@ -209,6 +212,14 @@ mod tests {
         let children = [task(30, 10, 110), thread, task(32, 30, 112), task(40, 20, 113), task(41, 40, 114)];
         let (worker, machine) = (Origin::Of(WORKER), Origin::Machine);
         assert_eq!(origins(&children), [(30, worker), (31, worker), (32, worker), (40, machine), (41, machine)]);
+    }
+
+    #[test]
+    fn believes_no_label_of_a_plain_task_that_no_hook_has_seen() {
+        let plain = |number, parent, began| tg_lineage { sid: OTHER, plain: 1, ..task(number, parent, began) };
+        let seen = plain(30, 10, 99);
+        let found = origins(&[seen, plain(31, 10, 110), plain(32, 20, 111), task(33, 30, 112)]);
+        assert_eq!(found, [(31, Origin::Of(WORKER)), (32, Origin::Machine), (33, Origin::Of(OTHER))]);
     }
 
     #[test]

@@ -18,7 +18,7 @@
 /* selinux_d_instantiate */
 SEC("lsm/d_instantiate") int BPF_PROG(d_instantiate, struct dentry *dentry, struct inode *inode)
 {
-	if (TG_IS_NULL(inode) || tg_find_plain_inode(TG_ADDRESS(inode)))
+	if (TG_IS_NULL(inode) || tg_find_plain_inode(inode))
 		return 0;
 	struct tg_inode *label = bpf_inode_storage_get(&inodes, inode, 0, 0);
 
@@ -38,10 +38,10 @@ SEC("lsm/d_instantiate") int BPF_PROG(d_instantiate, struct dentry *dentry, stru
 /* selinux_inode_free_security: a deleted file needs no label any more. */
 SEC("lsm/inode_free_security") int BPF_PROG(inode_free_security, struct inode *inode)
 {
-	__u64 address = TG_ADDRESS(inode), plain = tg_find_plain_inode(address);
+	__u64 plain = tg_find_plain_inode(inode);
 
 	if (plain) {
-		tg_forget_plain_inode(address);
+		tg_forget_plain_inode(TG_ADDRESS(inode));
 		if (!inode->i_nlink && TG_PLAIN_LABEL_FLAGS(plain) & TG_INODE_DURABLE)
 			tg_forget_label(inode);
 	}

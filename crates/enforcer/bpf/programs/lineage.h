@@ -129,6 +129,7 @@ SEC("iter/task") int lineage(struct bpf_iter__task *iterator)
 	lineage.process = task->tgid;
 	lineage.parent = BPF_CORE_READ(task, real_parent, tgid);
 	lineage.sid = tg_given_sid(task, label);
+	lineage.plain = !label && lineage.sid;
 	BPF_CORE_READ_STR_INTO(&lineage.name, task, comm);
 	tg_read_lineage(&lineage, (void *)task);
 	if (!lineage.sid && lineage.program)

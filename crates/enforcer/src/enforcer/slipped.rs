@@ -10,7 +10,7 @@ use std::{
 use libbpf_rs::{MapCore, MapFlags};
 use tollgate_abi::{
     bytes_of,
-    enforcer::{SECINITSID_UNLABELED, tg_lineage, tg_slipped},
+    enforcer::{SECINITSID_UNLABELED, TG_SID_MACHINE, tg_lineage, tg_slipped},
 };
 use tollgate_client::{
     after_gap::AfterGap,
@@ -51,7 +51,7 @@ impl Enforcer {
         let mut found: BTreeMap<u32, Lost> = BTreeMap::new();
         let mut to = gap.to;
         for _ in 0..MAX_ROUNDS {
-            let mut fresh = self.lost(gap.from, to)?;
+            let mut fresh = self.lost(gap.from, to, gap.kind == Kind::Off)?;
             fresh.retain(|lost| !found.contains_key(&lost.task.task));
             if fresh.is_empty() {
                 break;
@@ -71,13 +71,13 @@ impl Enforcer {
 
     /// The processes that would be found if hooks ran again now.
     pub fn lost_since(&mut self, from: u64) -> Result<Vec<Slipped>, EnforcerError> {
-        let lost = self.lost(from, canary::now())?;
+        let lost = self.lost(from, canary::now(), true)?;
         Ok(self.grouped(AfterGap::Tell, lost.iter()))
     }
 
     /// Tasks that have no label and do not certainly belong to the machine; and tasks of the machine that execute the
     /// program of a domain.
-    fn lost(&self, from: u64, to: u64) -> Result<Vec<Lost>, EnforcerError> {
+    fn lost(&self, from: u64, to: u64, off: bool) -> Result<Vec<Lost>, EnforcerError> {
         let live: Vec<Sid> = self.state.live().into_iter().filter(|sid| *sid != 0).collect();
         // The label of the only confined domain there is, or one that is allowed next to nothing.
         let unknown = match live[..] {
@@ -86,23 +86,26 @@ impl Enforcer {
             [..] => Some(SECINITSID_UNLABELED),
         };
         let tasks = Tasks::look(&self.options.pins)?;
-        let unlabelled = tasks.unlabelled(&(from..=to)).into_iter();
+        let unlabelled = tasks.unlabelled(&(from..=to), off).into_iter();
         let found = unlabelled.filter_map(|(task, origin)| match origin {
             Origin::Of(sid) => Some(Lost { task: *task, sid }),
             Origin::Unknown => unknown.map(|sid| Lost { task: *task, sid }),
-            Origin::Machine => None,
+            Origin::Machine => (task.plain != 0).then_some(Lost { task: *task, sid: TG_SID_MACHINE }),
         });
         Ok(found.collect())
     }
 
     fn treat(&self, chosen: AfterGap, lost: &[Lost]) -> Result<(), EnforcerError> {
-        match chosen {
-            AfterGap::Tell => return Ok(()),
-            AfterGap::Kill => lost.iter().for_each(|lost| kill(&lost.task)),
-            AfterGap::Confine => {}
+        // Those of the machine only lose the label of a task that was at their address, whatever is chosen.
+        let (mut labelled, lost): (Vec<Lost>, Vec<Lost>) = lost.iter().partition(|lost| lost.sid == TG_SID_MACHINE);
+        if chosen == AfterGap::Kill {
+            lost.iter().for_each(|lost| kill(&lost.task));
         }
-        // Also for processes that are killed, because they may not end at once.
-        for some in lost.chunks(BATCH) {
+        // Also processes that are killed, because they may not end at once.
+        if chosen != AfterGap::Tell {
+            labelled.extend(lost);
+        }
+        for some in labelled.chunks(BATCH) {
             self.confine(some)?;
         }
         Ok(())
@@ -129,7 +132,8 @@ impl Enforcer {
     fn grouped<'l>(&mut self, fate: AfterGap, lost: impl Iterator<Item = &'l Lost>) -> Vec<Slipped> {
         self.learn();
         let mut groups: BTreeMap<(String, Sid), Vec<u32>> = BTreeMap::new();
-        for Lost { task, sid } in lost.filter(|lost| lost.task.task == lost.task.process) {
+        let lost = lost.filter(|lost| lost.sid != TG_SID_MACHINE && lost.task.task == lost.task.process);
+        for Lost { task, sid } in lost {
             groups.entry((name(task), *sid)).or_default().push(task.process);
         }
         let group =
@@ -141,7 +145,7 @@ impl Enforcer {
     /// hooks run.
     pub fn not_entered(&mut self, gap: &Gap) -> Result<Vec<Slipped>, EnforcerError> {
         let tasks = Tasks::look(&self.options.pins)?;
-        let machines = tasks.unlabelled(&(gap.from..=gap.to)).into_iter();
+        let machines = tasks.unlabelled(&(gap.from..=gap.to), gap.kind == Kind::Off).into_iter();
         let machines = machines.filter(|(task, origin)| *origin == Origin::Machine && task.domain != 0);
         let lost: Vec<Lost> = machines.map(|(task, _)| Lost { task: *task, sid: task.domain }).collect();
         Ok(self.grouped(AfterGap::Tell, lost.iter()))
