@@ -114,7 +114,9 @@ fn labels_what_came_into_memory_while_hooks_did_not_run_and_nothing_that_was_mad
         assert!(!lost.text.contains("/srv/dir/held"), "{}", lost.text);
         let moved = lost.text.contains("/srv/dir/moved");
         let label = if moved { "unlabeled_t:s15:c0.c1023" } else { "tool:s0" };
-        steps["labels"].is(0, &[&format!(":{label} moved\n")]);
+        for name in ["labels", "forgotten"] {
+            steps[name].is(0, &[&format!(":{label} moved\n")]);
+        }
         steps["told"].is(0, &[&format!("they have labels by now; {} w", if moved { "2" } else { "1" })]);
     }
 }
