@@ -149,13 +149,13 @@ struct {
  * Labels in `labels` whose attribute the daemon has yet to write.
  * Writer: the programs.
  * Reader: the daemon, which takes all entries.
- * Size: that of `labels`. Full: `state.labels_missed`, and the daemon looks through all of
- * `labels`.
+ * Size: what is made before the daemon looks. It looks often, and at each place, so there are few.
+ * Full: `state.labels_missed`, and the daemon looks through all of `labels`.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 1 << 20);
+	__uint(max_entries, 1 << 14);
 	__type(key, struct tg_label_key);
 	__type(value, struct tg_unwritten);
 } unwritten SEC(".maps");

@@ -236,6 +236,14 @@ impl State {
         word!(self, label_rings, AtomicU32).load(Ordering::SeqCst) != 0
     }
 
+    /// Tells the writer, as programs do, that a label is to be written; `missed`: there was no room to tell which.
+    pub fn ring_labels(&self, missed: bool) {
+        if missed {
+            word!(self, labels_missed, AtomicU32).store(1, Ordering::SeqCst);
+        }
+        word!(self, label_rings, AtomicU32).store(1, Ordering::SeqCst);
+    }
+
     /// Lets programs send events about labels again. This comes before the writer reads which labels there are.
     pub fn answer_label_rings(&self) {
         word!(self, label_rings, AtomicU32).store(0, Ordering::SeqCst);

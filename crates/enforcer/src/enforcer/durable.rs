@@ -231,7 +231,6 @@ impl Enforcer {
 
     /// Whether all labels of a file system are on disk, in their files or noted.
     pub fn nothing_unwritten(&mut self, device: u32) -> Result<bool, EnforcerError> {
-        self.durable.look();
         self.tend_labels()?;
         Ok(self.durable.backlog.is_safe(device, &[]))
     }

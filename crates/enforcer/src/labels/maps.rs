@@ -138,7 +138,8 @@ impl Maps for KernelMaps {
         let done = self.put_entry(&key_bytes(key), value, when)?;
         if done && value.dirty != 0 {
             let unwritten = tg_unwritten { uuid: Uuid::default(), sid: value.sid };
-            written(self.unwritten.update(&key_bytes(key), bytes_of(&unwritten), MapFlags::ANY))?;
+            let put = self.unwritten.update(&key_bytes(key), bytes_of(&unwritten), MapFlags::ANY);
+            self.state.ring_labels(put.is_err());
         }
         Ok(done)
     }
