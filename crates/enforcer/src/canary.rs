@@ -203,7 +203,7 @@ impl Keeper {
 
     /// The acts that must be denied while hooks run.
     fn attached(&self) -> Acts {
-        acts::of_hooks(&programs::attached(&self.pins).unwrap_or_default()) | ALWAYS
+        acts::of_hooks(|hook| programs::is_attached(&self.pins, hook)) | ALWAYS
     }
 
     fn hatch(&self) -> Result<Bird, String> {

@@ -36,7 +36,7 @@ use tollgate_policy::libbpf;
 
 use crate::shares::Size;
 pub use cgroup::HOOK as PEERS;
-pub use links::{attach, attached, detach, pinned, unpin};
+pub use links::{attach, attached, detach, is_attached, pinned, unpin};
 pub(crate) use links::{left_by_another_build, link, of_this_build};
 
 /// The modules of the kernel that tell a socket's peer.

@@ -60,6 +60,11 @@ pub(crate) fn left_by_another_build(pins: &Pins) -> bool {
     !pinned(pins) && pins.0.join("build").exists() && !pins.build().exists()
 }
 
+/// Whether a hook's program is attached.
+pub fn is_attached(pins: &Pins, hook: &str) -> bool {
+    pins.link(hook).symlink_metadata().is_ok()
+}
+
 /// The hooks whose programs are attached, sorted.
 pub fn attached(pins: &Pins) -> Result<Vec<String>, ProgramsError> {
     let path = pins.0.join("links");
