@@ -278,7 +278,7 @@ pub(crate) fn pins_of_all() -> Result<[Pinned; 6], ProgramsError> {
 }
 
 /// What network devices run, with the pinned maps of the programs of hooks.
-pub(crate) fn open_datapath(pins: &Pins) -> Result<OpenObject, ProgramsError> {
+pub fn open_datapath(pins: &Pins) -> Result<OpenObject, ProgramsError> {
     compiled::beside(pins, 0)?.datapath()
 }
 
