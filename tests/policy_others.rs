@@ -141,7 +141,11 @@ fn decides_by_upstreams_mcs_policy_with_all_modules() {
 #[ignore = "a guest for each policy: make test-rest"]
 fn decides_by_binary_policies_that_are_given() {
     let scratch = Scratch::new();
-    for (number, image) in env::split_paths(&env::var_os(OTHERS).unwrap_or_default()).enumerate() {
+    let Some(given) = env::var_os(OTHERS) else {
+        println!("{OTHERS} names no policies");
+        return;
+    };
+    for (number, image) in env::split_paths(&given).enumerate() {
         let name = format!("{number} {}", image.file_name().unwrap_or_default().to_string_lossy());
         let built = build(&scratch, &name, &image, &[]);
         agrees(&scratch, &name, &built);
