@@ -17,7 +17,7 @@ use std::{
 };
 
 use libbpf_rs::{ObjectBuilder, ProgramInput, libbpf_sys};
-use tollgate_abi::CLASSES;
+use tollgate_abi::{CLASSES, tables::TG_CAPACITY};
 use tollgate_enforcer::{
     contexts::Sid,
     enforcer::{Enforcer, Options},
@@ -98,9 +98,14 @@ fn faults(table: &Table, kernel: &str, read: &BTreeMap<String, u64>) -> Vec<Stri
 /// In a guest: loads all programs, and prints what the verifier read of each.
 fn load_all() {
     let hooks = programs::hooks().unwrap();
-    // The machine may have been saved with some.
-    programs::unpin(&Pins::default()).unwrap();
-    let object = programs::load(&Pins::default(), &hooks, &[]).unwrap();
+    let load = |tables| {
+        // The machine may have been saved with some.
+        programs::unpin(&Pins::default()).unwrap();
+        programs::load(&Pins::default(), &hooks, &[], tables).unwrap()
+    };
+    // Those for large tables differ only by the number with which they mask.
+    load(TG_CAPACITY as usize);
+    let object = load(0);
     for (program, cost) in verified::instructions(&object).unwrap() {
         println!("\n{COST}{program} {cost}");
     }
@@ -139,6 +144,8 @@ fn compile(scratch: &Scratch) -> PathBuf {
     fs::write(folder.join("classes.h"), classes).unwrap();
     let mut clang = Command::new(env::var_os("CLANG").unwrap_or("clang".into()));
     clang.args(["-g", "-O2", "-target", "bpf", "-mcpu=v3", "-D__TARGET_ARCH_x86", "-I/usr/include/x86_64-linux-gnu"]);
+    // The size of the tables in the policy in force.
+    clang.arg("-DTG_CAPACITY=(4u << 20)");
     for include in [folder, crates().join("abi"), crates().join("enforcer/bpf")] {
         clang.arg("-I").arg(include);
     }

@@ -65,6 +65,7 @@ mod policy_decisions;
 #[cfg(feature = "long")]
 mod policy_figures;
 mod policy_guests;
+mod policy_others;
 mod policy_store;
 mod program;
 mod readme;

@@ -10,7 +10,7 @@ use crate::program::{Scratch, report, word};
 const DECISIONS: u64 = if cfg!(feature = "long") { 10_000_000 } else { 200_000 };
 
 /// Compares libsepol and the tables; both must have granted and refused, or nothing was compared.
-fn agrees(scratch: &Scratch, name: &str, policy: &Path) {
+pub(crate) fn agrees(scratch: &Scratch, name: &str, policy: &Path) {
     let decisions = DECISIONS.to_string();
     let arguments = ["policy", "verify", word(policy), "--decisions", &decisions, "--json"];
     let answer = scratch.run(&arguments).with(0).json();

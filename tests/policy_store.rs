@@ -256,7 +256,9 @@ fn reads_what_lies_beside_file_contexts() {
     let scratch = Scratch::new();
     let policy = scratch.file("small.cil", include_str!("policies/small.cil"));
     let context = |type_: &str| format!("system_u:object_r:{type_}:s0\n");
-    let one = scratch.file("file_contexts", &format!("/usr/lib(/.*)?\t{}/home/x\t{0}", context("tmp_t")));
+    // What a file says twice counts once.
+    let one =
+        scratch.file("file_contexts", &format!("/usr/lib(/.*)?\t{}/usr/lib(/.*)?\t{0}/home/x\t{0}", context("tmp_t")));
     scratch.file("file_contexts.homedirs", &format!("/home/x\t{}", context("shadow_t")));
     scratch.file("file_contexts.subs_dist", "/lib /usr/lib\n");
     let (out, contexts) = (scratch.path("out"), scratch.path("contexts"));

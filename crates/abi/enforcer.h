@@ -118,9 +118,9 @@ struct tg_network {
 #define TG_NAME_PLACE_BITS 15u
 #define TG_NAME_PLACES (1u << TG_NAME_PLACE_BITS)
 
-/* A policy in force: the only element of an array map, which the map `generations` holds. */
+/* A policy in force: the only element of an array map, which the map `generations` holds. The host
+ * has what is before the tables; their size follows from the map's. */
 struct tg_generation {
-	struct tg_tables tables;
 	struct tg_levels levels;
 	struct tg_context contexts[TG_SIDS]; /* type 0: no context of this generation */
 	struct tg_secclass classes[TG_SECCLASSES];
@@ -145,6 +145,9 @@ struct tg_generation {
 	struct tg_datapath datapath;
 	__u32 identifiers[TG_SIDS]; /* the cluster's number for a SID's context, in sealed labels;
 				       0: it has none yet */
+#ifdef __bpf__
+	struct tg_tables tables; /* the rest of the map's value, of the programs' TG_CAPACITY */
+#endif
 };
 
 /* `identified`: the SID of the context with an identifier. */

@@ -17,8 +17,12 @@
 #define TG_VERSION 2u
 
 /* The tables are in a buffer of this size. It is a power of two, so that one mask keeps every
- * access inside: the verifier sees this, and no content can lead outside. */
-#define TG_CAPACITY (1u << 23)
+ * access inside: the verifier sees this, and no content can lead outside. BPF programs are compiled
+ * for smaller buffers as well (crates/enforcer/build.rs), because a map's memory is the kernel's.
+ */
+#ifndef TG_CAPACITY
+#define TG_CAPACITY (1u << 25)
+#endif
 #define TG_BLOCK_BITS 4u
 #define TG_BLOCK (1u << TG_BLOCK_BITS)
 #define TG_LEVELS 4096u /* levels that exist at one time, a power of two */

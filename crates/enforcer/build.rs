@@ -1,11 +1,15 @@
-//! Compiles the object managers into `OUT_DIR/enforcer.bpf.o` and what labels packets into `OUT_DIR/datapath.bpf.o`,
-//! the guard into `OUT_DIR/guard.bpf.o`, what times decisions into `OUT_DIR/cost.bpf.o`, and links libselinux's selabel.
+//! Compiles the object managers into `OUT_DIR/enforcer-N.bpf.o` and what labels packets into `OUT_DIR/datapath-N.bpf.o`, for
+//! decision tables of N MiB each, the guard into `OUT_DIR/guard.bpf.o`, what times decisions into `OUT_DIR/cost.bpf.o`, and
+//! links libselinux's selabel.
 
 use std::{env, path::PathBuf};
 
 use libbpf_cargo::SkeletonBuilder;
 
 const LIBRARIES: &str = "/usr/lib/x86_64-linux-gnu";
+
+/// The sizes of decision tables, in MiB, for which there are programs (`src/programs/compiled.rs`).
+const CAPACITIES: [u32; 2] = [4, 32];
 
 fn main() {
     selabel();
@@ -21,12 +25,18 @@ fn main() {
     let arguments = ["-I", &include, "-I", &generated, own, netlabel, "-mcpu=v3", "-Wall", "-Werror"];
     // For tests/headers.rs, which compiles headers as this does.
     println!("cargo::rustc-env=TOLLGATE_BPF_ARGUMENTS={}", arguments.join(" "));
-    ["enforcer", "datapath", "guard", "cost"].iter().for_each(|name| compile(name, &arguments));
+    ["guard", "cost"].iter().for_each(|name| compile(name, name, &arguments));
+    for mebibytes in CAPACITIES {
+        let capacity = format!("-DTG_CAPACITY=({mebibytes}u << 20)");
+        for name in ["enforcer", "datapath"] {
+            compile(name, &format!("{name}-{mebibytes}"), &[&arguments[..], &[&capacity]].concat());
+        }
+    }
 }
 
-/// Compiles one object file.
-fn compile(name: &str, arguments: &[&str]) {
-    let object = PathBuf::from(env::var("OUT_DIR").expect("cargo sets OUT_DIR")).join(format!("{name}.bpf.o"));
+/// Compiles an object file.
+fn compile(name: &str, object: &str, arguments: &[&str]) {
+    let object = PathBuf::from(env::var("OUT_DIR").expect("cargo sets OUT_DIR")).join(format!("{object}.bpf.o"));
     let mut builder = SkeletonBuilder::new();
     if let Some(clang) = env::var_os("CLANG") {
         builder.clang(clang);

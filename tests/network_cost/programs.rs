@@ -18,7 +18,7 @@ use tollgate_enforcer::{
         table::{self, Numbers},
     },
     generation::Generation,
-    programs,
+    programs::{self, Pins},
     state::State,
 };
 use tollgate_policy::{built::Built, model::Level};
@@ -141,7 +141,7 @@ impl Datapath {
 }
 
 fn load_programs() -> Object {
-    let mut object = programs::open_datapath().unwrap();
+    let mut object = programs::open_datapath(&Pins::default()).unwrap();
     for mut program in object.progs_mut() {
         let wanted = PROGRAMS.iter().any(|name| program.name() == *name);
         program.set_autoload(wanted);

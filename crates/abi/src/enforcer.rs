@@ -11,6 +11,6 @@
     reason = "generated"
 )]
 
-use crate::tables::{tg_context, tg_levels, tg_question, tg_tables};
+use crate::tables::{tg_context, tg_levels, tg_question};
 
 include!(concat!(env!("OUT_DIR"), "/enforcer.rs"));

@@ -2,7 +2,8 @@
 /*
  * All maps, which are pinned in TG_PINS/maps (paths.h). The comments say who writes and
  * reads each map, why it has this size, and what happens when it is full. Another object file
- * can share them by these names: libbpf then uses the pinned ones.
+ * can share them by these names: libbpf then uses the pinned ones. It must be compiled for tables
+ * of the same size (TG_CAPACITY), which the value of `generation_template` tells.
  *
  * The four maps of enum tg_room have the sizes that the administrator sets. The sizes here are
  * the defaults. Their places are divided into shares (share.h).

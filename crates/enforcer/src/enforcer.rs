@@ -126,7 +126,7 @@ impl Enforcer {
         if programs::pinned(&options.pins) {
             return Err(EnforcerError::Started);
         }
-        let preloaded = options.preloaded()?;
+        let preloaded = options.preloaded(built.tables.len())?;
         if preloaded.is_empty() {
             // Removes what a start left behind that was killed before it attached its first program.
             options.unpin()?;
@@ -154,7 +154,7 @@ impl Enforcer {
         let setting = Setting { descriptors, labelled: networks.are_labelled() };
         let needed = attached::needed(&options, setting, &built.policy, &tables, &unconfined)?;
         options.progress.begin("loading programs, which the kernel verifies one by one");
-        let object = preloaded.complete(&options.pins, &needed, &options.sizes)?;
+        let object = preloaded.complete(&options.pins, &needed, &options.sizes, built.tables.len())?;
         options.progress.begin("putting the policy in force");
         // Before anybody can enter a domain.
         guarded::connect(&options.pins, &Pins::of_guard())?;

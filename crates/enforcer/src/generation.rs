@@ -24,7 +24,7 @@ use tollgate_abi::{
         SECINITSID_UNLABELED, TG_BEFORE, TG_FIRST_SID, TG_IN_FORCE, TG_NO_PERMISSION, TG_SECCLASSES, TG_SID_MACHINE,
         TG_SIDS, tg_generation, tg_secclass,
     },
-    tables::{TG_CAPACITY, TG_TYPE_PERMISSIVE, tg_decision, tg_question, tg_type},
+    tables::{TG_TYPE_PERMISSIVE, tg_decision, tg_question, tg_type},
 };
 use tollgate_policy::{
     built::{Built, BuiltError},
@@ -33,7 +33,7 @@ use tollgate_policy::{
     model::{HandleUnknown, Policy},
 };
 
-use crate::{contexts::Sid, mapping::Mapping};
+use crate::{contexts::Sid, mapping::Mapping, programs};
 
 /// The policy capabilities that object managers look at, in the order of `enum tg_policycap`.
 pub(crate) const CAPABILITIES: [&str; 14] = [
@@ -71,6 +71,18 @@ pub enum GenerationError {
     /// The policy has more levels than there is room for.
     #[error(transparent)]
     Levels(#[from] TooManyLevels),
+    /// The tables are larger than those for which programs were loaded.
+    #[error(
+        "the policy's decision tables have {has} bytes, and the programs in force were loaded for at most {most}; the policy \
+         before stays in force. Keep this one for the next start, which loads programs for it: `tollgate policy install \
+         --no-reload`, or write it to /etc/tollgate/policy; or start now: `tollgate stop`, then `tollgate enforce POLICY`"
+    )]
+    TooLarge {
+        /// The size of the policy's tables.
+        has: usize,
+        /// The size for which programs were loaded.
+        most: usize,
+    },
     /// The unconfined domains include a type that the policy does not have.
     #[error("the policy has no type {0}, which should be unconfined; `tollgate policy stats --types` lists its types")]
     NoType(String),
@@ -137,8 +149,12 @@ impl Generation {
         let (digest, policy_number) = (digest(&built), policy_number(&built));
         let Built { policy, tables, levels, file_contexts, .. } = built;
         let classes = classes(&policy)?;
+        let (has, most) = (tables.len(), programs::capacity(template));
+        if has > most {
+            return Err(GenerationError::TooLarge { has, most });
+        }
         let map = like(template).map_err(|cause| GenerationError::Map { cause })?;
-        let memory = Mapping::new(&map).map_err(|cause| GenerationError::Memory { cause })?;
+        let memory = Mapping::with_tail(&map, most).map_err(|cause| GenerationError::Memory { cause })?;
         let (tables, levels) = (Tables::new(&tables)?, Levels::new(&levels)?);
         let names = Names::of(&policy);
         let policy = Arc::new(policy);
@@ -175,7 +191,12 @@ impl Generation {
     pub fn adopted(map: MapHandle, built: Built) -> Result<Self, GenerationError> {
         let policy_number = policy_number(&built);
         let Built { policy, tables, levels, file_contexts, .. } = built;
-        let memory = Mapping::<tg_generation>::new(&map).map_err(|cause| GenerationError::Memory { cause })?;
+        let (has, most) = (tables.len(), programs::capacity(&map));
+        if has > most {
+            return Err(GenerationError::TooLarge { has, most });
+        }
+        let memory =
+            Mapping::<tg_generation>::with_tail(&map, most).map_err(|cause| GenerationError::Memory { cause })?;
         // SAFETY: as in `number`.
         let number = unsafe { (&raw const (*memory.get()).number).read_volatile() };
         let (tables, levels) = (Tables::new(&tables)?, Levels::new(&levels)?);
@@ -194,10 +215,9 @@ impl Generation {
     pub fn set_permissive(&mut self, domain: &str, permissive: bool) -> Result<(), GenerationError> {
         let type_ = self.names.find(Kind::Type, domain).map_err(GenerationError::NoDomain)? as usize;
         let at = self.tables.header().type_at as usize + type_ * size_of::<tg_type>() + offset_of!(tg_type, flags);
-        let memory = self.memory.get();
-        assert!(at.is_multiple_of(4) && at < TG_CAPACITY as usize, "the server has checked the tables");
+        assert!(at.is_multiple_of(4) && at + 4 <= self.tables.as_bytes().len(), "the server has checked the tables");
         // SAFETY: the record of a type that the tables have lies in them, aligned; programs read the flags at once.
-        let flags = unsafe { AtomicU32::from_ptr((&raw mut (*memory).tables.bytes[at]).cast()) };
+        let flags = unsafe { AtomicU32::from_ptr(self.memory.tail().add(at).cast()) };
         if permissive {
             flags.fetch_or(TG_TYPE_PERMISSIVE, Ordering::SeqCst);
         } else {
@@ -213,7 +233,7 @@ impl Generation {
         self.named(|type_| {
             let at = at + type_ * size_of::<tg_type>();
             // SAFETY: as in `set_permissive`; the record is below the tables' end, for the server has checked them.
-            let flags = unsafe { AtomicU32::from_ptr((&raw mut (*self.memory.get()).tables.bytes[at]).cast()) };
+            let flags = unsafe { AtomicU32::from_ptr(self.memory.tail().add(at).cast()) };
             flags.load(Ordering::SeqCst) & TG_TYPE_PERMISSIVE != 0
         })
     }
@@ -298,9 +318,12 @@ impl Generation {
     fn fill(&mut self, classes: &[tg_secclass], unconfined: &[String]) -> Result<(), GenerationError> {
         let memory = self.memory.get();
         let tables = self.tables.as_bytes();
-        // SAFETY: the mapping is as long as a generation, and no program reads this one before it is put in force.
-        let to = unsafe { &mut *memory };
-        to.tables.bytes[..tables.len()].copy_from_slice(tables);
+        // SAFETY: the mapping is as long as a generation with these tables, and no program reads this one before it is put in
+        // force.
+        let to = unsafe {
+            self.memory.tail().copy_from_nonoverlapping(tables.as_ptr(), tables.len());
+            &mut *memory
+        };
         to.classes[..classes.len()].copy_from_slice(classes);
         to.number = self.number;
         to.allow_unknown = (self.policy.handle_unknown == HandleUnknown::Allow).into();

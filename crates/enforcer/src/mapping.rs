@@ -25,13 +25,25 @@ impl<T> std::fmt::Debug for Mapping<T> {
 }
 
 impl<T> Mapping<T> {
-    /// Maps the value of `map`, which is a `T` (`programs::of_this_build`). The kernel refuses a shorter one.
+    /// Maps the value of `map`, which begins with a `T` (`programs::of_this_build`). The kernel refuses a shorter one.
     pub fn new(map: impl AsFd) -> io::Result<Self> {
-        let length = NonZeroUsize::new(size_of::<T>().next_multiple_of(4096)).ok_or(io::ErrorKind::InvalidInput)?;
+        Self::with_tail(map, 0)
+    }
+
+    /// Also maps so many bytes behind the `T`.
+    pub fn with_tail(map: impl AsFd, tail: usize) -> io::Result<Self> {
+        let length = (size_of::<T>() + tail).next_multiple_of(4096);
+        let length = NonZeroUsize::new(length).ok_or(io::ErrorKind::InvalidInput)?;
         let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
         // SAFETY: a new mapping, chosen by the kernel, aliases no memory of this program.
         let memory = unsafe { mmap(None, length, protection, MapFlags::MAP_SHARED, map, 0) }?;
         Ok(Self { memory: memory.cast(), length: length.get(), kind: PhantomData })
+    }
+
+    /// The address of what is behind the `T`.
+    #[must_use]
+    pub fn tail(&self) -> *mut u8 {
+        self.memory.as_ptr().wrapping_add(1).cast()
     }
 
     /// Its address, for access to members with `volatile` semantics.

@@ -48,13 +48,19 @@ impl Preloaded {
         self.0.is_empty()
     }
 
-    /// Loads those of `hooks` that are not among them; `None`: all are.
-    pub fn complete(&self, pins: &Pins, hooks: &[String], sizes: &[Size]) -> Result<Option<Object>, ProgramsError> {
+    /// Loads those of `hooks` that are not among them, for so many bytes of `tables`; `None`: all are.
+    pub fn complete(
+        &self,
+        pins: &Pins,
+        hooks: &[String],
+        sizes: &[Size],
+        tables: usize,
+    ) -> Result<Option<Object>, ProgramsError> {
         let others: Vec<String> = hooks.iter().filter(|hook| !self.0.contains_key(*hook)).cloned().collect();
         if others.is_empty() && !hooks.is_empty() {
             return Ok(None);
         }
-        survival::load(pins, &others, sizes).map(Some)
+        survival::load(pins, &others, sizes, tables).map(Some)
     }
 
     /// Attaches those of `hooks` and pins their links.
@@ -66,10 +72,10 @@ impl Preloaded {
     }
 }
 
-/// Loads the programs of all hooks, and pins them. The maps are as they are when a start begins.
+/// Loads the programs of all hooks, those for most policies, and pins them. The maps are as they are when a start begins.
 pub fn preload(pins: &Pins) -> Result<usize, ProgramsError> {
     programs::unpin(pins)?;
-    let object = survival::load(pins, &programs::hooks()?, &[])?;
+    let object = survival::load(pins, &programs::hooks()?, &[], 0)?;
     let path = pins.root().join("programs");
     fs::create_dir_all(&path).map_err(|cause| ProgramsError::Pins { path, cause })?;
     let mut pinned = 0;

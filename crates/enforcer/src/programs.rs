@@ -6,6 +6,7 @@
 //! devices run (`datapath`). `build/HASH` says which build of the programs all these belong to.
 
 mod cgroup;
+mod compiled;
 mod links;
 
 use std::{
@@ -21,7 +22,7 @@ use std::{
 };
 
 use libbpf_rs::{
-    IterOpts, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, ProgramType,
+    IterOpts, MapCore, MapFlags, MapHandle, Object, OpenObject, ProgramType,
     btf::{
         Btf,
         types::{Func, FuncProto},
@@ -36,6 +37,7 @@ use tollgate_policy::libbpf;
 
 use crate::shares::Size;
 pub use cgroup::HOOK as PEERS;
+pub(crate) use compiled::{are_for, capacity};
 pub use links::{attach, attached, detach, is_attached, pinned, unpin};
 pub(crate) use links::{left_by_another_build, link, of_this_build};
 
@@ -45,11 +47,6 @@ const LABELLING: [&str; 3] = ["selinux", "apparmor", "smack"];
 /// The iterator over the threads of one process, which is named when it is run.
 pub(crate) const THREADS: &str = "threads";
 
-/// `bpf/enforcer.bpf.c`.
-static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/enforcer.bpf.o"));
-/// `bpf/datapath.bpf.c`.
-static DATAPATH: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/datapath.bpf.o"));
-
 /// `bpf/guard.bpf.c`.
 pub(crate) static GUARD: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guard.bpf.o"));
 
@@ -57,10 +54,7 @@ pub(crate) static GUARD: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guard
 fn build() -> &'static str {
     static BUILD: OnceLock<String> = OnceLock::new();
     BUILD.get_or_init(|| {
-        let hash = OBJECT
-            .iter()
-            .chain(DATAPATH)
-            .chain(GUARD)
+        let hash = compiled::bytes()
             .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
         format!("{hash:016x}")
     })
@@ -232,7 +226,7 @@ fn look_up_hooks() -> Result<Vec<String>, ProgramsError> {
     let btf = Btf::from_vmlinux().map_err(|cause| ProgramsError::NoTypes { cause })?;
     // A kernel has a hundred thousand types. They are searched once, not once per hook.
     let functions: HashSet<&OsStr> = btf.type_by_kind::<Func<'_>>().filter_map(|function| function.name()).collect();
-    let object = open()?;
+    let object = compiled::any().enforcer()?;
     let found = object.progs().filter_map(|program| {
         let hook = program.name().to_string_lossy().into_owned();
         // A program for a hook that some kernels lack is attached to the function that calls the hook; one for a hook that
@@ -249,7 +243,7 @@ fn look_up_hooks() -> Result<Vec<String>, ProgramsError> {
 
 /// All hooks for which there are programs.
 pub fn all() -> Result<Vec<String>, ProgramsError> {
-    let object = open()?;
+    let object = compiled::any().enforcer()?;
     let programs = object.progs().filter(|program| !is_inquiry(program.section()));
     Ok(programs.map(|program| program.name().to_string_lossy().into_owned()).collect())
 }
@@ -266,7 +260,7 @@ pub(crate) struct Pinned {
 
 /// All pins of enforcement, by their directories.
 pub(crate) fn pins_of_all() -> Result<[Pinned; 6], ProgramsError> {
-    let (object, datapath) = (open()?, open_datapath()?);
+    let (object, datapath) = (compiled::any().enforcer()?, compiled::any().datapath()?);
     let name = |program: libbpf_rs::OpenProgram<'_>| program.name().to_string_lossy().into_owned();
     let maps = |object: &OpenObject| object.maps().map(|map| map_name(&map.name().to_string_lossy())).collect();
     let inquiries = object.progs().filter(|program| is_inquiry(program.section())).map(name).collect();
@@ -283,13 +277,9 @@ pub(crate) fn pins_of_all() -> Result<[Pinned; 6], ProgramsError> {
     ])
 }
 
-fn open() -> Result<OpenObject, ProgramsError> {
-    listen("read the programs", || ObjectBuilder::default().name("tollgate")?.open_memory(OBJECT))
-}
-
-/// What network devices run, with the same maps as the programs of hooks.
-pub fn open_datapath() -> Result<OpenObject, ProgramsError> {
-    listen("read the programs of network devices", || ObjectBuilder::default().name("tollgate")?.open_memory(DATAPATH))
+/// What network devices run, with the pinned maps of the programs of hooks.
+pub fn open_datapath(pins: &Pins) -> Result<OpenObject, ProgramsError> {
+    compiled::beside(pins, 0)?.datapath()
 }
 
 /// Sets what differs between kernels and cannot be relocated: which arguments hooks have (`struct tg_kernel`).
@@ -325,11 +315,11 @@ fn event_source(name: &str) -> u32 {
 }
 
 /// Loads the programs of `hooks`, and those that the daemon runs, using the pinned maps if there are any. Pins what was
-/// not pinned. `sizes` are the sizes of new maps.
-pub fn load(pins: &Pins, hooks: &[String], sizes: &[Size]) -> Result<Object, ProgramsError> {
+/// not pinned. `sizes` are the sizes of new maps, which hold so many bytes of `tables`.
+pub fn load(pins: &Pins, hooks: &[String], sizes: &[Size], tables: usize) -> Result<Object, ProgramsError> {
     pins.make()?;
     let btf = Btf::from_vmlinux().map_err(|cause| ProgramsError::NoTypes { cause })?;
-    let mut object = open()?;
+    let mut object = compiled::beside(pins, tables)?.enforcer()?;
     adapt(&mut object, &btf)?;
     for mut program in object.progs_mut() {
         let name = program.name().to_string_lossy().into_owned();

@@ -38,8 +38,8 @@ fn map(pins: &Pins, map: &impl MapCore) -> Result<(), ProgramsError> {
 }
 
 /// Loads programs ([`programs::load`]), and registers maps and programs as Tollgate's.
-pub fn load(pins: &Pins, hooks: &[String], sizes: &[Size]) -> Result<Object, ProgramsError> {
-    let object = programs::load(pins, hooks, sizes)?;
+pub fn load(pins: &Pins, hooks: &[String], sizes: &[Size], tables: usize) -> Result<Object, ProgramsError> {
+    let object = programs::load(pins, hooks, sizes, tables)?;
     protect(pins, &object)?;
     Ok(object)
 }

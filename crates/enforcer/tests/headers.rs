@@ -247,9 +247,13 @@ fn maps(object: &OpenObject) -> BTreeMap<String, (MapType, u32, u32, u32)> {
 fn lets_another_object_share_maps_and_decisions_without_the_hooks() {
     let libbpf = libbpf();
     let object = libbpf.path().join("second.bpf.o");
-    let compiled = clang(libbpf.path()).args(["-c", "tests/second.bpf.c", "-o"]).arg(&object).output().unwrap();
+    let compiled = clang(libbpf.path())
+        .args(["-DTG_CAPACITY=(4u << 20)", "-c", "tests/second.bpf.c", "-o"])
+        .arg(&object)
+        .output()
+        .unwrap();
     assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
-    let (first, second) = (open(Path::new(concat!(env!("OUT_DIR"), "/enforcer.bpf.o"))), open(&object));
+    let (first, second) = (open(Path::new(concat!(env!("OUT_DIR"), "/enforcer-4.bpf.o"))), open(&object));
     let programs: Vec<_> = second.progs().map(|program| program.name().to_string_lossy().into_owned()).collect();
     assert_eq!(programs, ["second"]);
     let (first, second) = (maps(&first), maps(&second));

@@ -122,6 +122,13 @@ pub fn append(built: &mut Built, text: &str) -> Result<(), FileContextsError> {
     Ok(())
 }
 
+/// The text, with an empty line in place of each that says the same as another one.
+pub fn without_needless(text: &str) -> Result<String, FileContextsError> {
+    let needless = needless(text)?;
+    let kept = (1..).zip(text.lines()).map(|(line, text)| if needless.contains(&line) { "" } else { text });
+    Ok(kept.flat_map(|text| [text, "\n"]).collect())
+}
+
 /// The numbers of lines that say the same as another line of the text.
 fn needless(text: &str) -> Result<BTreeSet<usize>, FileContextsError> {
     let mut known: HashMap<&str, Vec<(usize, Line<'_>)>> = HashMap::new();

@@ -7,7 +7,7 @@ use clap::Args;
 use tollgate_enforcer::labels::file_contexts::FileContexts;
 use tollgate_policy::{
     built::Built,
-    file_contexts::{Files, Named},
+    file_contexts::{Files, Named, without_needless},
     origin::Source,
 };
 
@@ -33,7 +33,8 @@ impl Arguments {
             .map_err(|(path, cause)| anyhow::Error::new(cause).context(path.display().to_string()))?;
         // What libselinux refuses is refused here, not when enforcement starts: each file alone, so that the error names it.
         for Named { path, text } in several.iter().flat_map(Files::lines) {
-            FileContexts::new(text).with_context(|| path.display().to_string())?;
+            let once = without_needless(text).with_context(|| path.display().to_string())?;
+            FileContexts::new(&once).with_context(|| path.display().to_string())?;
         }
         if !several.is_empty() {
             FileContexts::new(&built.file_contexts).context("file contexts, all together")?;

@@ -64,7 +64,7 @@ impl Programs {
     pub fn load(pins: &Pins) -> Result<Self, ProgramsError> {
         let folder = pins.datapath();
         fs::create_dir_all(&folder).map_err(|cause| ProgramsError::Pins { path: folder.clone(), cause })?;
-        let mut object = programs::open_datapath()?;
+        let mut object = programs::open_datapath(pins)?;
         let pin = |name: &str| folder.join(name);
         let names: Vec<String> = object.progs().map(|program| program.name().to_string_lossy().into_owned()).collect();
         if names.iter().any(|name| !pin(name).exists()) {

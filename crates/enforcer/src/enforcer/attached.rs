@@ -51,7 +51,7 @@ impl Enforcer {
         let attached = programs::attached(pins)?;
         let new: Vec<String> = needed.iter().filter(|hook| !attached.contains(hook)).cloned().collect();
         if !new.is_empty() {
-            programs::attach(pins, &crate::survival::load(pins, &new, &[])?)?;
+            programs::attach(pins, &crate::survival::load(pins, &new, &[], 0)?)?;
             self.protect_pins()?;
         }
         // From here on the hook checks by itself. While it is not attached, the others check for it.

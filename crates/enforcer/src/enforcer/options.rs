@@ -96,9 +96,14 @@ impl Options {
         self.machine.clone().or_else(|| contexts::machine(policy)).ok_or(EnforcerError::NoMachine)
     }
 
-    /// The programs that were loaded for this start. There are none if maps must have other sizes than theirs.
-    pub(super) fn preloaded(&self) -> Result<Preloaded, ProgramsError> {
-        if self.sizes.is_empty() { Preloaded::take(&self.pins) } else { Ok(Preloaded::default()) }
+    /// The programs that were loaded for this start. There are none if maps must have other sizes than theirs, also for so
+    /// many bytes of `tables`.
+    pub(super) fn preloaded(&self, tables: usize) -> Result<Preloaded, ProgramsError> {
+        if self.sizes.is_empty() && programs::are_for(&self.pins, tables) {
+            Preloaded::take(&self.pins)
+        } else {
+            Ok(Preloaded::default())
+        }
     }
 
     /// The unconfined domains under a policy: those that the options name, or the machine's and the kernel's.

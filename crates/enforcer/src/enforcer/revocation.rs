@@ -39,7 +39,7 @@ impl Enforcer {
             return Ok(());
         }
         if self.revalidation.is_none() {
-            self.revalidation = Some(crate::survival::load(pins, &[USE.to_owned()], &[])?);
+            self.revalidation = Some(crate::survival::load(pins, &[USE.to_owned()], &[], 0)?);
         }
         if let Some(program) = &self.revalidation {
             programs::attach(pins, program)?;

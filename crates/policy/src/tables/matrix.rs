@@ -21,7 +21,7 @@ use super::{
 };
 
 /// How many bytes the matrix may take before equal rows and columns are merged, and the vectors before they are folded.
-const WORKSPACE: usize = 32 * TG_CAPACITY as usize;
+const WORKSPACE: usize = 8 * TG_CAPACITY as usize;
 
 /// Where each source and target type has its tuples.
 #[derive(Debug)]
