@@ -114,7 +114,7 @@ fn place_files(from: &Path, root: &Path, replaces: bool) -> io::Result<()> {
         let to = root.join(entry.file_name());
         if entry.file_type()?.is_dir() {
             place_files(&entry.path(), &to, replaces)?;
-        } else if replaces || !to.exists() {
+        } else if replaces || to.symlink_metadata().is_err() {
             place(&entry.path(), &to)?;
         }
     }
