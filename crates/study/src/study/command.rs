@@ -9,7 +9,7 @@ use tollgate_vm::system::Recipe;
 use super::{
     HOST, Study,
     raw::{At, Raw, RawCommand},
-    read::{Wrong, word, wrong},
+    wrong::{Wrong, word, wrong},
 };
 
 /// The size of the system's disk in MiB.

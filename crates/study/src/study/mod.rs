@@ -11,6 +11,7 @@ mod raw;
 mod read;
 #[cfg(test)]
 mod tests;
+mod wrong;
 
 use std::path::PathBuf;
 

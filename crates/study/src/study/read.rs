@@ -1,6 +1,6 @@
 //! Reads and checks a study file.
 
-use std::{collections::BTreeSet, ops::Range, path::Path};
+use std::{collections::BTreeSet, path::Path};
 
 use tollgate_abi::HOOKS;
 use tollgate_bench::counter::Counter;
@@ -13,6 +13,7 @@ use super::{
     latency::takes_delays,
     position::position,
     raw::{At, Raw, RawConfiguration, RawLatency, RawPublished},
+    wrong::{Wrong, word, wrong},
 };
 use crate::configuration::KNOWN;
 
@@ -24,9 +25,6 @@ const DEFAULT_THRESHOLD: f64 = 1.0;
 
 /// With more units on some hundred hooks, one system call would take seconds.
 const MAX_UNITS: u32 = 100_000;
-
-/// An error, with its range in the text.
-pub(super) struct Wrong(Range<usize>, String);
 
 impl Study {
     /// Reads and checks a file.
@@ -85,26 +83,12 @@ fn check(raw: Raw, text: &str) -> Result<Study, Wrong> {
     })
 }
 
-pub(super) fn wrong<T, V>(at: &At<T>, message: impl Into<String>) -> Result<V, Wrong> {
-    Err(Wrong(at.span(), message.into()))
-}
-
 fn is_known(name: &str) -> bool {
     KNOWN.iter().any(|known| known.name == name)
 }
 
 fn known_names() -> String {
     KNOWN.iter().map(|known| known.name).collect::<Vec<_>>().join(", ")
-}
-
-/// Names become file names and column heads, so few characters are allowed.
-pub(super) fn word(at: &At<String>, what: &str) -> Result<(), Wrong> {
-    let name = at.get_ref();
-    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    if !name.is_empty() && !name.starts_with('-') && name.chars().all(fits) {
-        return Ok(());
-    }
-    wrong(at, format!("{what} consists of lower case letters, digits and hyphens; {name:?} does not"))
 }
 
 /// The values of a list, which must not be empty and must not repeat.
