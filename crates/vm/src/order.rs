@@ -33,7 +33,7 @@ pub struct System {
     /// The service's SELinux context, if SELinux runs. If there is none, the service manager chooses it.
     pub context: Option<String>,
     /// No service manager is started, and no service: the agent stays the guest's init, with the disk as its root. What the
-    /// system has already is not replaced by files of the image.
-    #[serde(default)]
+    /// system has already is not replaced by files of the image. Written only if true, as above.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub bare: bool,
 }
