@@ -55,6 +55,7 @@ fn costs_no_less_once_a_process_has_waited_for_random_numbers() {
         confinement: Confinement::None,
         acts: Vec::new(),
         workloads: DRAWING.map(str::to_owned).to_vec(),
+        commands: Vec::new(),
         samples: Some(25),
         work: None,
         padding: 0,

@@ -59,6 +59,7 @@ fn job(confinement: Confinement, delays: Vec<Delays>) -> Job {
         confinement,
         acts: Vec::new(),
         workloads: WORKLOADS.iter().map(|(name, _)| (*name).to_owned()).collect(),
+        commands: Vec::new(),
         samples: Some(25),
         work: None,
         padding: 0,

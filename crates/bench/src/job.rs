@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    command_line::CommandLine,
     confine::{
         Confinement,
         latency::{Calibration, Delays},
@@ -27,6 +28,9 @@ pub struct Job {
     pub acts: Vec<Act>,
     /// Selections, in the form of `selection::Selection`; measured in this order.
     pub workloads: Vec<String>,
+    /// Command lines that workloads name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<CommandLine>,
     /// Samples per workload; `None`: the catalogue's number.
     pub samples: Option<u32>,
     /// The folder of the places, `/work` in a guest; `None`: a new directory under the temporary directory.

@@ -54,17 +54,16 @@ struct Taken {
 }
 
 fn prepare_and_take(selection: &Selection, places: &Places, meter: &mut Meter, count: usize) -> Result<Taken, Error> {
-    let workload = selection.workload;
     // Before the set-up, because its peers inherit the policy.
     let _taking_turns = taking_turns(selection, meter)?;
     // Dropped after the operation, which may have files open in it.
     let place = places.place(selection)?;
-    let mut operation = (workload.setup)(&place)?;
+    let mut operation = selection.set_up(&place)?;
     let before = meter.decisions.as_ref().map(Counts::read);
     let (samples, idle) = take(selection, operation.as_mut(), meter, count)?;
     let decisions = match (&meter.decisions, before, meter.counter()) {
         (Some(counts), Some(before), Counter::Instructions) => Some(Decisions {
-            operations: operations(idle, operation.warm_ups(count), count) as u64,
+            operations: operations(idle, operation.as_ref(), count) as u64,
             managers: managers(&before, &counts.read()),
         }),
         _ => None,
@@ -81,11 +80,13 @@ pub(crate) fn taking_turns(selection: &Selection, meter: &Meter) -> Result<Optio
 }
 
 /// How often an operation runs for this many samples on the instruction counter: [`without_idle`] may take them twice.
-fn operations(idle: Option<Idle>, warm_ups: usize, samples: usize) -> usize {
+fn operations(idle: Option<Idle>, operation: &dyn Operation, samples: usize) -> usize {
+    let warm_ups = operation.warm_ups(samples);
+    let first = if operation.sleeps() { warm_ups } else { warm_ups + samples };
     match idle {
         None | Some(Idle::Never) => warm_ups + samples,
-        Some(Idle::TimerList) => warm_ups + 2 * samples,
-        Some(Idle::Soaker) => 2 * (warm_ups + samples),
+        Some(Idle::TimerList) => first + samples,
+        Some(Idle::Soaker) => first + warm_ups + samples,
     }
 }
 
@@ -131,12 +132,13 @@ fn without_idle(
 ) -> Result<Idle, Error> {
     warm_up(operation, samples.len()).map_err(&failed)?;
     let before = list.read()?;
-    instructions(operation, || Ok(0), samples, &failed)?;
-    let after = list.read()?;
-    if after.entered == before.entered {
-        return Ok(Idle::Never);
+    if !operation.sleeps() {
+        instructions(operation, || Ok(0), samples, &failed)?;
+        if list.read()?.entered == before.entered {
+            return Ok(Idle::Never);
+        }
     }
-    if after.slept.is_some() {
+    if before.slept.is_some() {
         let slept = || Ok(list.read()?.slept.unwrap_or_default());
         instructions(operation, slept, samples, failed)?;
         return Ok(Idle::TimerList);
@@ -293,9 +295,22 @@ mod tests {
 
     #[test]
     fn counts_the_operations_of_each_time_that_samples_are_taken() {
-        let runs = |idle| operations(idle, 1, 4);
+        struct Sleeper(bool);
+        impl Operation for Sleeper {
+            fn sleeps(&self) -> bool {
+                self.0
+            }
+            fn warm_ups(&self, _: usize) -> usize {
+                1
+            }
+            fn run(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let runs = |idle| operations(idle, &Sleeper(false), 4);
         assert_eq!([None, Some(Idle::Never)].map(runs), [5, 5]);
         assert_eq!([Some(Idle::TimerList), Some(Idle::Soaker)].map(runs), [9, 10]);
+        assert_eq!(operations(Some(Idle::TimerList), &Sleeper(true), 4), 5);
     }
 
     #[test]

@@ -5,7 +5,7 @@ pub mod settle;
 mod sources;
 mod spool;
 
-use std::{hint::black_box, thread::sleep, time::Duration};
+use std::{hint::black_box, sync::Arc, thread::sleep, time::Duration};
 
 use nix::sys::utsname::uname;
 
@@ -42,7 +42,9 @@ const TICK_STEP: Duration = Duration::from_micros(437);
 /// reason. An error concerns the whole job: nothing was measured then. Some modules confine this process for good; run the
 /// job in a process of its own if that matters.
 pub fn run(job: &Job, progress: &mut dyn FnMut(&str)) -> Result<Report, Error> {
-    let selections = job.workloads.iter().map(|name| name.parse()).collect::<Result<Vec<Selection>, _>>()?;
+    let commands: Vec<_> = job.commands.iter().cloned().map(Arc::new).collect();
+    let selections =
+        job.workloads.iter().map(|name| Selection::of(name, &commands)).collect::<Result<Vec<Selection>, _>>()?;
     let release = uname().context("uname")?.release().to_string_lossy().into_owned();
     // A confined process may not mount, nor open the files that the meter reads.
     let mut meter = Meter::open(job.counter)?;
@@ -187,6 +189,7 @@ mod tests {
             confinement: Confinement::None,
             acts: Vec::new(),
             workloads: workloads.iter().map(|&name| name.to_owned()).collect(),
+            commands: Vec::new(),
             samples: Some(2),
             work: None,
             padding: 0,

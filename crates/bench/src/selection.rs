@@ -1,11 +1,12 @@
 //! A workload and the variant it is run in, written `NAME[:tmpfs|:ext4|:rootfs][:dN][:loopback|:veth]`.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, str::FromStr, sync::Arc};
 
 use crate::{
     Error,
-    place::{FileSystem, Network},
-    workload::{Group, Scope, Workload},
+    command_line::{self, CommandLine},
+    place::{FileSystem, Network, Place},
+    workload::{Group, Prepared, Scope, Workload},
     workloads::{catalogue, find},
 };
 
@@ -18,8 +19,10 @@ const MAX_DEPTH: u8 = 10;
 /// A workload and the variant it is run in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selection {
-    /// The workload of the catalogue.
+    /// The workload of the catalogue; what all command lines have in common, if it is one.
     pub workload: &'static Workload,
+    /// The command line, if it is not of the catalogue.
+    pub command: Option<Arc<CommandLine>>,
     /// The file system; tmpfs by default.
     pub fs: FileSystem,
     /// Path components below the mount point, including the file's own name; 3 by default.
@@ -70,6 +73,7 @@ impl Variant {
         }
         Ok(Selection {
             workload,
+            command: None,
             fs: self.fs.unwrap_or_default(),
             depth: self.depth.unwrap_or(DEFAULT_DEPTH),
             net: self.net.unwrap_or_default(),
@@ -97,22 +101,47 @@ fn allowed(scope: Scope) -> &'static str {
     }
 }
 
+impl Selection {
+    /// Reads a selection of the catalogue or of these command lines.
+    pub fn of(text: &str, commands: &[Arc<CommandLine>]) -> Result<Selection, Error> {
+        let mut parts = text.split(':');
+        let name = parts.next().unwrap_or_default();
+        let command = commands.iter().find(|command| command.name == name);
+        let workload = match command {
+            Some(_) => &command_line::WORKLOAD,
+            None => find(name).ok_or_else(|| unknown(name, commands))?,
+        };
+        Variant::parse(parts)
+            .and_then(|variant| variant.of(workload))
+            .map(|selection| Selection { command: command.cloned(), ..selection })
+            .map_err(|reason| Error::BadVariant { selection: text.to_owned(), reason })
+    }
+
+    /// The name without suffixes.
+    pub fn name(&self) -> &str {
+        self.command.as_ref().map_or(self.workload.name, |command| &command.name)
+    }
+
+    /// Creates what the operation needs, outside the clock.
+    pub(crate) fn set_up(&self, place: &Place) -> Prepared {
+        match &self.command {
+            Some(command) => command.set_up(place),
+            None => (self.workload.setup)(place),
+        }
+    }
+}
+
 impl FromStr for Selection {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Selection, Error> {
-        let mut parts = text.split(':');
-        let name = parts.next().unwrap_or_default();
-        let workload = find(name).ok_or_else(|| unknown(name))?;
-        Variant::parse(parts)
-            .and_then(|variant| variant.of(workload))
-            .map_err(|reason| Error::BadVariant { selection: text.to_owned(), reason })
+        Selection::of(text, &[])
     }
 }
 
 impl fmt::Display for Selection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.workload.name)?;
+        f.write_str(self.name())?;
         if self.fs != FileSystem::default() {
             write!(f, ":{}", self.fs)?;
         }
@@ -139,17 +168,18 @@ const FAMILIES: [(&str, Option<Group>); 8] = [
 ];
 
 /// The selections for a name in a study file or on a command line: one selection, or a family: `@controls`, `@files`,
-/// `@processes`, `@communication`, `@all` of these, `@flask`, `@commands`, `@calls`.
+/// `@processes`, `@communication`, `@all` of these, `@flask`, `@commands`, `@calls`. Selections may also be of these command
+/// lines.
 ///
 /// A family with suffixes has those members that have such a variant: `@communication:veth` are the workloads that send
 /// packets.
-pub fn expand(text: &str) -> Result<Vec<Selection>, Error> {
+pub fn expand(text: &str, commands: &[Arc<CommandLine>]) -> Result<Vec<Selection>, Error> {
     if !text.starts_with('@') {
-        return Ok(vec![text.parse()?]);
+        return Ok(vec![Selection::of(text, commands)?]);
     }
     let mut parts = text.split(':');
     let name = parts.next().unwrap_or_default();
-    let (_, group) = FAMILIES.iter().find(|(family, _)| *family == name).ok_or_else(|| unknown(name))?;
+    let (_, group) = FAMILIES.iter().find(|(family, _)| *family == name).ok_or_else(|| unknown(name, commands))?;
     let bad = |reason: String| Error::BadVariant { selection: text.to_owned(), reason };
     let variant = Variant::parse(parts).map_err(bad)?;
     let members: Vec<Selection> = catalogue()
@@ -165,9 +195,10 @@ pub fn expand(text: &str) -> Result<Vec<Selection>, Error> {
     Ok(members)
 }
 
-fn unknown(name: &str) -> Error {
+fn unknown(name: &str, commands: &[Arc<CommandLine>]) -> Error {
     let names = catalogue().into_iter().map(|workload| workload.name);
-    let names: Vec<&str> = names.chain(FAMILIES.iter().map(|(family, _)| *family)).collect();
+    let others = commands.iter().map(|command| command.name.as_str()).chain(FAMILIES.iter().map(|(family, _)| *family));
+    let names: Vec<&str> = names.chain(others).collect();
     Error::UnknownWorkload { name: name.to_owned(), nearest: nearest(name, &names).map(str::to_owned) }
 }
 
@@ -191,7 +222,7 @@ mod tests {
     }
 
     fn error(text: &str) -> String {
-        expand(text).unwrap_err().to_string()
+        expand(text, &[]).unwrap_err().to_string()
     }
 
     #[test]
@@ -241,11 +272,11 @@ mod tests {
 
     #[test]
     fn expands_families_to_the_members_that_have_the_variant() {
-        let all = expand("@all").unwrap();
-        let apart = ["@flask", "@commands", "@calls"].map(|family| expand(family).unwrap().len());
+        let all = expand("@all", &[]).unwrap();
+        let apart = ["@flask", "@commands", "@calls"].map(|family| expand(family, &[]).unwrap().len());
         assert_eq!(all.len() + apart.iter().sum::<usize>(), catalogue().len());
         assert!(!all.iter().any(|s| s.workload.group.stands_apart()));
-        let paths = expand("@files:d5").unwrap();
+        let paths = expand("@files:d5", &[]).unwrap();
         assert!(paths.iter().all(|s| s.workload.scope == Scope::Path && s.depth == 5));
         assert!(paths.iter().any(|s| s.workload.name == "stat"));
         assert!(!paths.iter().any(|s| s.workload.name == "fstat"));

@@ -28,6 +28,11 @@ pub(crate) trait Operation {
         false
     }
 
+    /// Whether the processor may be idle before the operation is over, so that idle time must be subtracted in any case.
+    fn sleeps(&self) -> bool {
+        false
+    }
+
     /// How many runs come before the first sample: a quarter of the samples, and a few more.
     fn warm_ups(&self, samples: usize) -> usize {
         samples / 4 + 4

@@ -20,7 +20,6 @@ use crate::{INSTRUMENTS, interrupt, output};
 
 pub(crate) use contents::{add_file, add_program};
 pub(crate) use hardware::AcceleratorName;
-pub(crate) use run::DISK_DRIVERS;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {

@@ -310,6 +310,7 @@ impl Domain {
             hooks: hooks.to_vec(),
             at_use: self == Self::DebianAtUse,
             counted: self == Self::DebianCounted,
+            daemon: false,
             network: None,
         }
     }

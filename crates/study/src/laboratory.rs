@@ -2,6 +2,8 @@
 
 use std::{
     collections::BTreeMap,
+    fs,
+    path::PathBuf,
     process::Command,
     sync::atomic::AtomicBool,
     time::{Duration, Instant},
@@ -13,17 +15,18 @@ use tollgate_host::{
     process::{self, Limits},
 };
 use tollgate_vm::{
-    Accelerator, Clock, Error as VmError, Image, Kernel, Machine, agent,
+    Accelerator, Clock, Disk, Error as VmError, Image, Kernel, Machine, agent,
     guest::{self, GuestCommand, LoggingListener, Stream},
     image::on_path,
     kernels,
     machine::Wiring,
     modules,
+    system::{DRIVERS, System},
 };
 
 use crate::{
     configuration::{self, Known},
-    policies::PolicyError,
+    policies::{self, PolicyError},
     programs,
     record::{BootRecord, Denial, Outcome, SCHEMA},
     study::{HOST, Study},
@@ -77,6 +80,8 @@ pub struct Boot {
 pub struct Laboratory<'a> {
     study: &'a Study,
     kernels: BTreeMap<String, (Kernel, Image)>,
+    /// The image of the system in which the study's commands run.
+    disk: Option<PathBuf>,
     accelerator: Accelerator,
     timeout: Duration,
     interrupted: &'a AtomicBool,
@@ -101,13 +106,14 @@ impl<'a> Laboratory<'a> {
         interrupted: &'a AtomicBool,
         progress: &mut dyn FnMut(&str),
     ) -> Result<Self, LaboratoryError> {
+        let disk = disk(cache, study, progress)?;
         let mut kernels = BTreeMap::new();
         for spec in study.kernels.iter().filter(|spec| *spec != HOST) {
             // QEMU must be installed; checked before anything is fetched.
             guest::emulator_version()?;
             progress(&format!("kernel {spec}"));
             let kernel = kernels::find(cache, spec)?;
-            let mut image = Image::with_agent()?;
+            let mut image = Image::default();
             // One image for all configurations, because its files move the guest's memory.
             for known in study.configurations.iter().filter_map(|name| known(study, name)) {
                 progress(&format!("what {} needs", known.name));
@@ -121,15 +127,25 @@ impl<'a> Laboratory<'a> {
                     image.host_file(settings, "/etc/mke2fs.conf")?;
                 }
             }
+            study
+                .commands
+                .iter()
+                .flat_map(|command| &command.files)
+                .try_for_each(|(to, from)| image.host_file(from, to))?;
+            if disk.is_some() {
+                image = image.on_disk();
+            }
+            image = Image::with_agent()?.with(image);
             if let Some(folder) = &kernel.modules {
                 let known = study.configurations.iter().filter_map(|name| known(study, name));
                 let more = known.flat_map(Known::modules).copied();
-                let wanted: Vec<&str> = MODULES.into_iter().chain(more).collect();
+                let drivers = disk.iter().flat_map(|_| DRIVERS);
+                let wanted: Vec<&str> = MODULES.into_iter().chain(more).chain(drivers).collect();
                 image.kernel_modules(modules::with_dependencies(folder, &wanted)?);
             }
             kernels.insert(spec.clone(), (kernel, image));
         }
-        Ok(Self { study, kernels, accelerator, timeout, interrupted })
+        Ok(Self { study, kernels, disk, accelerator, timeout, interrupted })
     }
 
     /// The found kernels, with the study's names for them.
@@ -162,6 +178,7 @@ impl<'a> Laboratory<'a> {
             confinement: self.confinement(boot),
             acts: if guest { self.acts() } else { Vec::new() },
             workloads: self.study.workloads.clone(),
+            commands: self.study.commands.iter().map(|command| (*command.line).clone()).collect(),
             samples: self.study.samples,
             work: guest.then(|| WORK.into()),
             padding: if self.study.clock == Counter::Instructions { boot.index } else { 0 },
@@ -184,7 +201,13 @@ impl<'a> Laboratory<'a> {
 
     fn confinement(&self, boot: &Boot) -> Confinement {
         let hooks = self.study.hooks(&boot.configuration);
-        known(self.study, &boot.configuration).map_or(Confinement::None, |known| known.confinement(&hooks))
+        let mut confinement =
+            known(self.study, &boot.configuration).map_or(Confinement::None, |known| known.confinement(&hooks));
+        if let Confinement::Tollgate { daemon, .. } = &mut confinement {
+            // Its work is part of what a command costs.
+            *daemon = !self.study.commands.is_empty();
+        }
+        confinement
     }
 
     /// Every boot tries every act of the study. All acts must succeed under the baseline, and later measurements must not
@@ -247,7 +270,8 @@ impl<'a> Laboratory<'a> {
             append,
             memory_mib: MEMORY_MIB,
             cpus: 1,
-            disk: None,
+            // What a guest writes is lost: the next boot finds the same system.
+            disk: self.disk.clone().map(|image| Disk { image, kept: false }),
             volumes: Vec::new(),
             wire: None,
         })
@@ -263,7 +287,7 @@ impl<'a> Laboratory<'a> {
         let Some(machine) = self.machine(boot) else {
             return Ok((Outcome::Failed("its kernel is not there".into()), String::new()));
         };
-        let (image, command) = with_job(image, job)?;
+        let (image, command) = self.with_job(image, job)?;
         let mut errors = Lines::default();
         let outcome = guest::run(&machine, &image, &command, self.limits(), &mut |stream, bytes| {
             if stream == Stream::Stderr {
@@ -293,7 +317,7 @@ impl<'a> Laboratory<'a> {
         let kernel = || LaboratoryError::Vm(VmError::NoSuchKernel { spec: boot.kernel.clone(), known: String::new() });
         let (_, image) = self.kernels.get(&boot.kernel).ok_or_else(kernel)?;
         let machine = self.machine(boot).ok_or_else(kernel)?;
-        let (image, command) = with_job(image, &Job { logged: Some(operations), ..self.job(boot) })?;
+        let (image, command) = self.with_job(image, &Job { logged: Some(operations), ..self.job(boot) })?;
         Ok(guest::run_logged(&machine, &image, &command, self.limits(), listener).map_err(VmError::from)?)
     }
 
@@ -317,17 +341,34 @@ impl<'a> Laboratory<'a> {
         Ok(outcome_of(ended.status.success().then_some(ended.stdout), &errors.other))
     }
 
+    /// The image with the job in it, and the command that does it.
+    fn with_job(&self, image: &Image, job: &Job) -> Result<(Image, GuestCommand), LaboratoryError> {
+        let mut own = Image::default();
+        own.content(JOB, 0o600, &job_text(job)?);
+        let (own, program) = match &self.disk {
+            Some(_) => (own.on_disk(), agent::PROGRAM_ON_DISK),
+            None => (own, agent::PROGRAM),
+        };
+        let argv = [program, "bench", "job", JOB].map(String::from).to_vec();
+        let system = self.disk.as_ref().map(|_| agent::System { context: None, bare: true });
+        Ok((image.clone().with(own), GuestCommand { argv, system, ..GuestCommand::default() }))
+    }
+
     fn limits(&self) -> Limits<'a> {
         Limits { timeout: self.timeout, interrupted: self.interrupted }
     }
 }
 
-/// The image with the job in it, and the command that does it.
-fn with_job(image: &Image, job: &Job) -> Result<(Image, GuestCommand), LaboratoryError> {
-    let mut image = image.clone();
-    image.content(JOB, 0o600, &job_text(job)?);
-    let argv = [agent::PROGRAM, "bench", "job", JOB].map(String::from).to_vec();
-    Ok((image, GuestCommand { argv, ..GuestCommand::default() }))
+/// Makes the image of the system in which the study's commands run, if it has some.
+fn disk(cache: &Cache, study: &Study, progress: &mut dyn FnMut(&str)) -> Result<Option<PathBuf>, LaboratoryError> {
+    if study.commands.is_empty() {
+        return Ok(None);
+    }
+    progress("the system of the commands");
+    let labels = policies::file_contexts(cache)?;
+    let labels = fs::read_to_string(&labels).map_err(io(format!("read {}", labels.display())))?;
+    let system = System::find(cache, &study.recipe(labels))?;
+    Ok(Some(system.image()))
 }
 
 /// The known configuration of a name in the study: itself, or the base of the study's own.

@@ -62,6 +62,7 @@ impl Labelling {
                 hooks: Vec::new(),
                 at_use: false,
                 counted: false,
+                daemon: false,
                 network: self.networks().map(|(path, _)| path.into()),
             },
         }

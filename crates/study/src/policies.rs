@@ -88,6 +88,11 @@ pub fn debian(cache: &Cache) -> Result<PathBuf, PolicyError> {
     Ok(debian::build(cache, Flavour::Default, Modules::Shipped)?.join(debian::BUILT))
 }
 
+/// The labels of files by the same policy.
+pub fn file_contexts(cache: &Cache) -> Result<PathBuf, PolicyError> {
+    Ok(debian::build(cache, Flavour::Default, Modules::Shipped)?.join(debian::FILE_CONTEXTS))
+}
+
 /// Tollgate's own policy with domains for the workloads, built.
 pub fn own() -> Result<Vec<u8>, PolicyError> {
     Ok(compile(&OWN)?.to_bytes())

@@ -44,6 +44,8 @@ pub(crate) use system::FILES;
 
 /// The agent's path in the image. A command in the guest can run it as `tollgate`.
 pub const PROGRAM: &str = "/bin/tollgate";
+/// The agent's path in a system on a disk.
+pub const PROGRAM_ON_DISK: &str = "/usr/local/bin/tollgate-agent";
 /// The path of the order in the image.
 pub(crate) const ORDER: &str = "/order.json";
 const PORT: &str = "/dev/ttyS1";
@@ -110,7 +112,11 @@ fn begin(port: &mut File, instruments: Instruments) -> Result<Done, String> {
     random::make_ready().map_err(|e| format!("seed the random number generator: {e}"))?;
     make_ready(&order)?;
     if let Some(system) = &order.system {
-        match system::enter(system.context.as_deref())? {}
+        if !system.bare {
+            match system::enter(system.context.as_deref())? {}
+        }
+        system::become_root()?;
+        mount_all();
     }
     bring_up_loopback().map_err(|e| format!("bring up the loopback interface: {e}"))?;
     let begun = SystemTime::now();

@@ -78,6 +78,21 @@ impl Image {
         Ok(())
     }
 
+    /// The image with what another has, too.
+    #[must_use]
+    pub fn with(mut self, other: Self) -> Self {
+        self.entries.extend(other.entries);
+        self.modules.extend(other.modules);
+        self
+    }
+
+    /// All of it to be put on the guest's disk, under the same paths there.
+    #[must_use]
+    pub fn on_disk(self) -> Self {
+        let entries = self.entries.into_iter().map(|(path, entry)| (format!("{}{path}", agent::FILES), entry));
+        Self { entries: entries.collect(), modules: self.modules }
+    }
+
     /// A file of the host that is put on the guest's disk, under a path there.
     pub fn disk_file(&mut self, from: &Path, to: &str) -> Result<(), Error> {
         self.host_file(from, &format!("{}/{to}", agent::FILES))

@@ -13,7 +13,7 @@ pub(crate) struct Order {
     pub(crate) settle: bool,
     /// Paths of kernel modules to load, in this order.
     pub(crate) modules: Vec<String>,
-    /// The command is a service of the system on the first disk.
+    /// The command runs in the system on the first disk.
     pub(crate) system: Option<System>,
     /// When the command has succeeded, wait to be saved, and follow the next order.
     /// Written only if true: every byte of the image moves the guest's memory, and with it the figures.
@@ -27,9 +27,13 @@ pub(crate) struct Order {
     pub(crate) stdin: bool,
 }
 
-/// A system of which the command is a service.
+/// The system on the first disk, in which the command runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct System {
     /// The service's SELinux context, if SELinux runs. If there is none, the service manager chooses it.
     pub context: Option<String>,
+    /// No service manager is started, and no service: the agent stays the guest's init, with the disk as its root. What the
+    /// system has already is not replaced by files of the image. Written only if true, as above.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub bare: bool,
 }

@@ -27,6 +27,8 @@ const BASE: [&str; 12] = [
     "udev",
     "util-linux",
 ];
+/// The drivers that a disk with a system needs. One that is built in has no file. systemd needs autofs4.
+pub const DRIVERS: [&str; 4] = ["virtio_pci", "virtio_blk", "ext4", "autofs4"];
 /// Run in each system once its packages are installed.
 const SCRIPT: &str = "\
 echo tollgate >/etc/hostname
@@ -38,6 +40,7 @@ echo '/dev/vda / ext4 defaults 0 1' >/etc/fstab
 const VERSION: u32 = 1;
 const IMAGE: &str = "image";
 const PACKAGES: &str = "packages";
+const LABELS: &str = "file_contexts";
 /// dpkg's record of what is installed.
 const STATUS: &str = "var/lib/dpkg/status";
 
@@ -50,6 +53,8 @@ pub struct Recipe {
     pub packages: Vec<String>,
     /// A shell script that is run in the system as root when all packages are installed; no service runs then.
     pub script: String,
+    /// The text of a `file_contexts`: files get SELinux's labels by it. The package policycoreutils must be among the others.
+    pub labels: Option<String>,
     /// The image's size, in MiB. Empty space takes no room on the disk.
     pub size: u32,
 }
@@ -94,7 +99,8 @@ impl Recipe {
 
     /// Equal recipes have equal ones, whatever the order of their packages.
     fn digest(&self) -> String {
-        let text = format!("{VERSION}\n{}\n{}\n{SCRIPT}\n{}", self.size, self.names().join(" "), self.script);
+        let mut text = format!("{VERSION}\n{}\n{}\n{SCRIPT}\n{}", self.size, self.names().join(" "), self.script);
+        text.extend(self.labels.as_deref());
         hex(&Sha256::digest(text))[..16].to_owned()
     }
 }
@@ -106,15 +112,30 @@ fn make(cache: &Cache, recipe: &Recipe, fresh: &Path) -> Result<(), Error> {
     let status = fs::read_to_string(root.join(STATUS)).context(format!("read {STATUS} of the new system"))?;
     let list = fresh.join(PACKAGES);
     fs::write(&list, installed(&status)).context(format!("write {}", list.display()))?;
+    if let Some(labels) = &recipe.labels {
+        label(cache, &root, labels, &fresh.join(LABELS))?;
+    }
     let mut mke2fs = Command::new(on_path("mke2fs").unwrap_or_else(|| "mke2fs".into()));
     mke2fs.args(["-q", "-t", "ext4", "-E", "root_owner=0:0,lazy_itable_init=0", "-d"]).arg(&root);
     mke2fs.arg(fresh.join(IMAGE)).arg(format!("{}M", recipe.size));
-    let output = process::output(&mut mke2fs, cache.limits())?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        return Err(std::io::Error::other(said)).context("make the image's file system with mke2fs");
-    }
+    finish(cache, &mut mke2fs, "make the image's file system with mke2fs")?;
     fs::remove_dir_all(&root).context(format!("remove {}", root.display()))
+}
+
+/// Labels the files with the system's own setfiles, which runs here with its own libraries.
+fn label(cache: &Cache, root: &Path, labels: &str, file: &Path) -> Result<(), Error> {
+    fs::write(file, labels).context(format!("write {}", file.display()))?;
+    let mut setfiles = Command::new(root.join("lib64/ld-linux-x86-64.so.2"));
+    setfiles.arg("--library-path").arg(root.join("usr/lib/x86_64-linux-gnu")).arg(root.join("usr/sbin/setfiles"));
+    finish(cache, setfiles.args(["-F", "-r"]).arg(root).arg(file).arg(root), "label the system's files with setfiles")
+}
+
+fn finish(cache: &Cache, command: &mut Command, what: &str) -> Result<(), Error> {
+    let output = process::output(command, cache.limits())?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(std::io::Error::other(String::from_utf8_lossy(&output.stderr).trim().to_owned())).context(what)
 }
 
 /// `NAME VERSION` of each package in dpkg's status file.
@@ -135,7 +156,7 @@ mod tests {
 
     fn recipe(packages: &[&str]) -> Recipe {
         let packages = packages.iter().map(|name| (*name).to_owned()).collect();
-        Recipe { release: "bookworm".into(), packages, script: String::new(), size: 1024 }
+        Recipe { release: "bookworm".into(), packages, script: String::new(), labels: None, size: 1024 }
     }
 
     #[test]
@@ -144,6 +165,8 @@ mod tests {
         assert_eq!(recipe(&["sudo", "rsync", "udev"]).digest(), digest);
         assert_ne!(recipe(&["sudo"]).digest(), digest);
         assert_ne!(Recipe { script: "true\n".into(), ..recipe(&["rsync", "sudo"]) }.digest(), digest);
+        let labels = Some("/.* u:r:t\n".to_owned());
+        assert_ne!(Recipe { labels, ..recipe(&["rsync", "sudo"]) }.digest(), digest);
     }
 
     #[test]

@@ -94,7 +94,10 @@ pub enum Confinement {
         /// Whether the checks of each object manager are counted; each decision takes longer then.
         #[serde(default)]
         counted: bool,
-        /// The file that says which networks' packets have labels; `None`: none have.
+        /// Whether the daemon runs beside the workloads.
+        #[serde(default)]
+        daemon: bool,
+        /// The file that says which networks' packets have labels, until which the daemon runs; `None`: none have.
         #[serde(default)]
         network: Option<PathBuf>,
     },
@@ -228,11 +231,11 @@ pub(crate) fn confine(confinement: &Confinement, work: &Path, counter: Counter) 
             let (verified, scope) = yama::Restricted::set()?;
             Ok(Confined { kept: Kept::Yama { _scope: scope }, ..Confined::standing(verified) })
         }
-        Confinement::Tollgate { policy, context, permissive, unconfined, hooks, at_use, counted, network } => {
+        Confinement::Tollgate { policy, context, permissive, unconfined, hooks, at_use, counted, daemon, network } => {
             let (context, permissive, at_use, counted) = (context.as_deref(), *permissive, *at_use, *counted);
             let start = tollgate::Start { policy, context, permissive, unconfined, hooks, at_use, counted };
-            if let Some(network) = network {
-                let (verified, daemon) = tollgate::begin(start, network)?;
+            if *daemon || network.is_some() {
+                let (verified, daemon) = tollgate::begin(start, network.as_deref())?;
                 return Ok(Confined { kept: Kept::Daemon(daemon), ..Confined::standing(verified) });
             }
             let (verified, decisions) = tollgate::enforce(start)?;

@@ -80,16 +80,17 @@ pub(super) fn enforce(start: Start<'_>) -> Result<(String, Option<Counts>), Erro
     Ok((verified, counts))
 }
 
-/// Enforces the policy by a daemon, which labels packets of the networks in a file, and moves the calling thread into the
-/// context. Returns a description, and the daemon, which the caller ends when labels flow.
-pub(super) fn begin(start: Start<'_>, network: &Path) -> Result<(String, Daemon), Error> {
+/// Enforces the policy by a daemon, which labels packets of the networks in a file if there is one, and moves the calling thread
+/// into the context. Returns a description, and the daemon, which ends when it is dropped.
+pub(super) fn begin(start: Start<'_>, network: Option<&Path>) -> Result<(String, Daemon), Error> {
     require("bpf")?;
     let daemon = Daemon::start(&start, network)?;
     let verified = match start.context {
         None => "tollgate: this process unconfined".to_owned(),
         Some(context) => format!("tollgate: {context} (SID {})", enter(context)?),
     };
-    Ok((format!("{verified}, labelled networks of {}", network.display()), daemon))
+    let with = network.map_or("a daemon".to_owned(), |file| format!("labelled networks of {}", file.display()));
+    Ok((format!("{verified}, {with}"), daemon))
 }
 
 /// Runs this program again; returns its standard output.

@@ -59,7 +59,7 @@ impl Logging {
         let failed = |cause| Error::Io { what: selection.to_string(), cause };
         let _taking_turns = taking_turns(selection, meter)?;
         let place = places.place(selection)?;
-        let mut operation = (selection.workload.setup)(&place)?;
+        let mut operation = selection.set_up(&place)?;
         warm_up(operation.as_mut(), WARM_UPS).map_err(failed)?;
         operation.before().map_err(failed)?;
         let start = mark();

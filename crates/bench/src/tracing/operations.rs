@@ -135,7 +135,7 @@ fn operate(
     // Open files would keep the instance if this thread is abandoned.
     drop(tasks);
     let place = places.place(selection)?;
-    let mut operation = (selection.workload.setup)(&place)?;
+    let mut operation = selection.set_up(&place)?;
     run(operation.as_mut(), operations, halt).map_err(failed)
 }
 

@@ -78,7 +78,7 @@ fn footprint() -> (usize, u64) {
 }
 
 fn place(places: &Places, workload: &'static Workload, net: Network) -> Result<Place, String> {
-    let selection = Selection { workload, fs: FileSystem::Rootfs, depth: 10, net };
+    let selection = Selection { workload, command: None, fs: FileSystem::Rootfs, depth: 10, net };
     places.place(&selection).map_err(|e| e.to_string())
 }
 

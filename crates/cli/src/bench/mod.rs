@@ -121,7 +121,7 @@ fn run_workloads(run: &Run) -> anyhow::Result<ExitCode> {
     let stop = interrupt::flag()?;
     let mut selections = Vec::new();
     for text in &run.workloads {
-        selections.extend(expand(text)?);
+        selections.extend(expand(text, &[])?);
     }
     let mut meter = Meter::open(run.counter.into())?;
     if !run.json {

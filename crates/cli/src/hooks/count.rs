@@ -119,7 +119,7 @@ fn selections(arguments: &Arguments) -> anyhow::Result<Vec<Selection>> {
     let mut selections = Vec::new();
     for text in &arguments.workload {
         let named = text.split(':').skip(1).any(|suffix| suffix.starts_with('d'));
-        for selection in expand(if text == "all" { "@all" } else { text })? {
+        for selection in expand(if text == "all" { "@all" } else { text }, &[])? {
             if named || arguments.depths.is_empty() || selection.workload.scope != Scope::Path {
                 selections.push(selection);
             } else {

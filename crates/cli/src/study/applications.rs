@@ -18,13 +18,10 @@ use tollgate_vm::{
     guest::{self, GuestCommand, Outcome, Stream},
     image::RUNNING,
     kernels, modules,
-    system::System,
+    system::{DRIVERS, System},
 };
 
-use crate::{
-    interrupt, output,
-    vm::{AcceleratorName, DISK_DRIVERS},
-};
+use crate::{interrupt, output, vm::AcceleratorName};
 
 /// The files in the folder of results.
 const RESULTS: &str = "results.json";
@@ -138,7 +135,7 @@ fn boot(
     };
     let mut image = Image::with_agent()?;
     if let Some(folder) = &kernel.modules {
-        image.kernel_modules(modules::with_dependencies(folder, &DISK_DRIVERS)?);
+        image.kernel_modules(modules::with_dependencies(folder, &DRIVERS)?);
     }
     image.disk_file(Path::new(RUNNING), "/usr/bin/tollgate")?;
     image.disk_file(&script, "/script")?;

@@ -33,7 +33,7 @@ pub(super) fn run(arguments: Image) -> anyhow::Result<ExitCode> {
     let read = |path: &PathBuf| fs::read_to_string(path).with_context(|| format!("--script {}", path.display()));
     let script = arguments.script.as_ref().map(read).transpose()?.unwrap_or_default();
     let Image { packages, release, size, list, .. } = arguments;
-    let system = System::find(&cache, &Recipe { release, packages, script, size })?;
+    let system = System::find(&cache, &Recipe { release, packages, script, labels: None, size })?;
     if list {
         let path = system.packages();
         let text = fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;

@@ -14,14 +14,14 @@ use tollgate_vm::{
     Clock, Disk, Error, Machine, Saved, Wire,
     agent::System,
     guest::{self, GuestCommand, Outcome, Stream},
-    kernels, wire,
+    kernels,
+    system::DRIVERS,
+    wire,
 };
 
 use super::{contents::Contents, hardware::Hardware};
 use crate::interrupt;
 
-/// The drivers that a disk needs. One that is built in has no file. systemd needs autofs4.
-pub(crate) const DISK_DRIVERS: [&str; 4] = ["virtio_pci", "virtio_blk", "ext4", "autofs4"];
 /// Options that are fixed when a machine boots, so `--saved` excludes them.
 const FIXED_AT_BOOT: [&str; 10] =
     ["kernel", "lsm", "clock", "accelerator", "append", "memory", "cpus", "disk", "keep_disk", "volume"];
@@ -109,11 +109,11 @@ impl Run {
             ..machine
         };
         let has_disks = machine.disk.is_some() || !machine.volumes.is_empty();
-        let disk_drivers = if has_disks { &DISK_DRIVERS[..] } else { &[] };
+        let disk_drivers = if has_disks { &DRIVERS[..] } else { &[] };
         let drivers = [disk_drivers, self.card_drivers()].concat();
         let (image, argv) = self.contents.image(&kernel, &drivers, &self.command, self.disk.is_some())?;
         let settle = machine.clock == Clock::Instructions;
-        let system = self.disk.as_ref().map(|_| System { context: self.context.clone() });
+        let system = self.disk.as_ref().map(|_| System { context: self.context.clone(), bare: false });
         let command = GuestCommand { argv, env: Vec::new(), settle, system };
         let outcome = guest::run(&machine, &image, &command, limits, &mut pass_on).map_err(Error::from)?;
         Ok((outcome, reason))

@@ -126,7 +126,7 @@ impl Applications {
     #[must_use]
     pub fn recipe(&self) -> Recipe {
         let System { release, packages, install, .. } = self.system.clone();
-        Recipe { release, packages, script: install, size: 2048 }
+        Recipe { release, packages, script: install, labels: None, size: 2048 }
     }
 }
 

@@ -70,7 +70,7 @@ fn keeps_a_page_of_the_widest_study_below_two_megabytes() {
     for kernel in ["5.10", "6.1", "6.12", "6.18", "7.2"] {
         for (i, module) in (0..).zip(modules) {
             let dearer = |n: u32| f64::from(4000 + n + i * 37);
-            let all = tollgate_bench::selection::expand("@all").unwrap();
+            let all = tollgate_bench::selection::expand("@all", &[]).unwrap();
             let paths = all.iter().filter(|s| s.workload.scope == tollgate_bench::workload::Scope::Path);
             let mut own = boot(module, 0).on(kernel);
             for (selection, depth) in paths.flat_map(|s| (1..=10).map(move |depth| (s, depth))) {

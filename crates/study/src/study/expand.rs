@@ -1,7 +1,10 @@
 //! Multiplies workloads by the file systems, depths and networks of a study.
 
+use std::sync::Arc;
+
 use tollgate_bench::{
     Error,
+    command_line::CommandLine,
     place::{FileSystem, Network},
     selection::{self, Selection},
     workload::Scope,
@@ -16,9 +19,9 @@ pub(super) struct Variants {
 }
 
 /// The selections for one entry of `workloads`.
-pub(super) fn expand(entry: &str, variants: &Variants) -> Result<Vec<Selection>, Error> {
+pub(super) fn expand(entry: &str, variants: &Variants, commands: &[Arc<CommandLine>]) -> Result<Vec<Selection>, Error> {
     let named = Named::of(entry);
-    Ok(selection::expand(entry)?.into_iter().flat_map(|s| multiply(s, named, variants)).collect())
+    Ok(selection::expand(entry, commands)?.into_iter().flat_map(|s| multiply(s, named, variants)).collect())
 }
 
 /// The dimensions that an entry's own suffixes determine.
@@ -78,7 +81,7 @@ mod tests {
     use super::*;
 
     fn names(entry: &str, variants: &Variants) -> Vec<String> {
-        expand(entry, variants).unwrap().iter().map(ToString::to_string).collect()
+        expand(entry, variants, &[]).unwrap().iter().map(ToString::to_string).collect()
     }
 
     fn everything() -> Variants {

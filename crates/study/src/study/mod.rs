@@ -1,5 +1,6 @@
 //! Studies: the kernels, configurations and workloads to measure. docs/study-files.md describes the file.
 
+mod command;
 mod expand;
 mod figure;
 mod header;
@@ -10,11 +11,13 @@ mod raw;
 mod read;
 #[cfg(test)]
 mod tests;
+mod wrong;
 
 use std::path::PathBuf;
 
 use tollgate_bench::counter::Counter;
 
+pub use command::OwnCommand;
 pub use figure::Figure;
 pub use header::{Printed, StudyHeader};
 pub use latency::Latency;
@@ -43,6 +46,8 @@ pub struct Study {
     pub configurations: Vec<String>,
     /// The study's own configurations.
     pub own: Vec<OwnConfiguration>,
+    /// The study's own commands; each is among the workloads.
+    pub commands: Vec<OwnCommand>,
     /// The configuration that others are compared with.
     pub baseline: String,
     /// Selections, expanded, each once, as `tollgate_bench` spells them.

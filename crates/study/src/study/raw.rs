@@ -1,6 +1,6 @@
 //! The study file as TOML: names and types only, with the position of each value.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use serde::Deserialize;
 use tollgate_bench::counter::Counter;
@@ -25,6 +25,8 @@ pub(super) struct Raw {
     pub(super) configurations: At<Vec<At<String>>>,
     #[serde(default)]
     pub(super) configuration: Vec<RawConfiguration>,
+    #[serde(default)]
+    pub(super) command: Vec<RawCommand>,
     pub(super) baseline: Option<At<String>>,
     pub(super) workloads: At<Vec<At<String>>>,
     #[serde(default)]
@@ -54,6 +56,23 @@ pub(super) struct RawConfiguration {
     pub(super) hooks: Vec<At<String>>,
     #[serde(default)]
     pub(super) command_line: String,
+}
+
+/// A `[[command]]` table.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct RawCommand {
+    pub(super) name: At<String>,
+    pub(super) about: String,
+    #[serde(default)]
+    pub(super) packages: Vec<At<String>>,
+    #[serde(default)]
+    pub(super) files: BTreeMap<At<String>, PathBuf>,
+    #[serde(default)]
+    pub(super) set_up: String,
+    #[serde(default)]
+    pub(super) before: String,
+    pub(super) run: String,
 }
 
 /// The `[latency]` table.

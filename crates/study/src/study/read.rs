@@ -1,17 +1,19 @@
 //! Reads and checks a study file.
 
-use std::{collections::BTreeSet, ops::Range, path::Path};
+use std::{collections::BTreeSet, path::Path};
 
 use tollgate_abi::HOOKS;
 use tollgate_bench::counter::Counter;
 use tollgate_vm::built::{self, RECIPES};
 
 use super::{
-    Figure, HOST, Latency, OwnConfiguration, Published, Study, StudyError,
+    Figure, HOST, Latency, OwnCommand, OwnConfiguration, Published, Study, StudyError,
+    command::commands,
     expand::{self, Variants},
     latency::takes_delays,
     position::position,
     raw::{At, Raw, RawConfiguration, RawLatency, RawPublished},
+    wrong::{Wrong, word, wrong},
 };
 use crate::configuration::KNOWN;
 
@@ -23,9 +25,6 @@ const DEFAULT_THRESHOLD: f64 = 1.0;
 
 /// With more units on some hundred hooks, one system call would take seconds.
 const MAX_UNITS: u32 = 100_000;
-
-/// An error, with its range in the text.
-struct Wrong(Range<usize>, String);
 
 impl Study {
     /// Reads and checks a file.
@@ -55,7 +54,8 @@ fn check(raw: Raw, text: &str) -> Result<Study, Wrong> {
     let own: Vec<OwnConfiguration> = raw.configuration.iter().map(own_configuration).collect::<Result<_, _>>()?;
     let configurations = distinct(&raw.configurations, "configurations")?;
     check_configurations(&raw, &own)?;
-    let workloads = workloads(&raw)?;
+    let commands = commands(&raw)?;
+    let workloads = workloads(&raw, &commands)?;
     let latency = raw.latency.as_ref().map(|at| latency(at, &configurations, &own)).transpose()?;
     let published = (raw.published.into_iter())
         .map(|p| published(p, &[kernels.as_slice(), &kernels_if_built].concat(), &configurations, &workloads))
@@ -71,6 +71,7 @@ fn check(raw: Raw, text: &str) -> Result<Study, Wrong> {
         configurations,
         own,
         workloads,
+        commands,
         samples: raw.samples.map(|s| within(&s, "samples", 1, 1_000_000)).transpose()?,
         paddings,
         rounds,
@@ -82,26 +83,12 @@ fn check(raw: Raw, text: &str) -> Result<Study, Wrong> {
     })
 }
 
-fn wrong<T, V>(at: &At<T>, message: impl Into<String>) -> Result<V, Wrong> {
-    Err(Wrong(at.span(), message.into()))
-}
-
 fn is_known(name: &str) -> bool {
     KNOWN.iter().any(|known| known.name == name)
 }
 
 fn known_names() -> String {
     KNOWN.iter().map(|known| known.name).collect::<Vec<_>>().join(", ")
-}
-
-/// Names become file names and column heads, so few characters are allowed.
-fn word(at: &At<String>, what: &str) -> Result<(), Wrong> {
-    let name = at.get_ref();
-    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    if !name.is_empty() && !name.starts_with('-') && name.chars().all(fits) {
-        return Ok(());
-    }
-    wrong(at, format!("{what} consists of lower case letters, digits and hyphens; {name:?} does not"))
 }
 
 /// The values of a list, which must not be empty and must not repeat.
@@ -256,17 +243,18 @@ fn baseline(baseline: Option<&At<String>>, configurations: &At<Vec<At<String>>>)
 }
 
 /// The selections, each once, because families may overlap.
-fn workloads(raw: &Raw) -> Result<Vec<String>, Wrong> {
+fn workloads(raw: &Raw, commands: &[OwnCommand]) -> Result<Vec<String>, Wrong> {
     distinct(&raw.workloads, "workloads")?;
     let variants = Variants {
         filesystems: each(&raw.filesystems, "file system", "tmpfs, ext4 and rootfs", expand::filesystem)?,
         depths: raw.depths.iter().map(|d| within(d, "a depth", 1, 10).map(|d| d as u8)).collect::<Result<_, _>>()?,
         networks: each(&raw.networks, "network", "loopback and veth", expand::network)?,
     };
+    let commands: Vec<_> = commands.iter().map(|command| command.line.clone()).collect();
     let mut names: Vec<String> = Vec::new();
     let mut seen = BTreeSet::new();
     for entry in raw.workloads.get_ref() {
-        let selections = expand::expand(entry.get_ref(), &variants).or_else(|e| {
+        let selections = expand::expand(entry.get_ref(), &variants, &commands).or_else(|e| {
             let list = " (`tollgate bench list` prints all)";
             wrong(entry, format!("{e}{list}"))
         })?;

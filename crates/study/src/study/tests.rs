@@ -264,3 +264,49 @@ fn rejects_a_kernel_that_nothing_here_builds_or_that_is_measured_anyway() {
     let message = with("\"6.1-built\", \"6.1-built\"");
     assert!(message.starts_with("s.toml:5:34: \"6.1-built\" stands twice among the kernels"), "{message}");
 }
+
+const COMMANDS: &str = r#"
+name = "mine"
+title = "My program"
+kernels = ["6.1"]
+configurations = ["none"]
+workloads = ["null", "sort"]
+filesystems = ["tmpfs", "ext4"]
+
+[[command]]
+name = "sort"
+about = "sorts a list"
+packages = ["libstdc++6"]
+files = { "/usr/local/bin/mysort" = "target/mysort" }
+set-up = "seq 9 >list"
+run = "mysort list"
+"#;
+
+#[test]
+fn measures_a_command_of_its_own_on_each_file_system() {
+    let study = Study::parse("s.toml", COMMANDS).unwrap();
+    assert_eq!(study.workloads, ["null", "sort", "sort:ext4"]);
+    let command = &study.commands[0];
+    assert_eq!((command.line.set_up.as_str(), command.line.before.as_str()), ("seq 9 >list", ""));
+    let recipe = study.recipe("labels".into());
+    assert_eq!(recipe.packages, ["libstdc++6", "policycoreutils"]);
+    assert_eq!(command.files["/usr/local/bin/mysort"], std::path::Path::new("target/mysort"));
+}
+
+#[test]
+fn refuses_commands_that_cannot_be_measured() {
+    for (from, to, said) in [
+        ("\"null\", \"sort\"", "\"null\"", "\"sort\" is defined but not measured"),
+        ("name = \"sort\"", "name = \"stat\"", "\"stat\" is a workload already"),
+        ("name = \"sort\"", "name = \"a b\"", "lower case letters"),
+        ("libstdc++6", "-o=x", "is not the name of a Debian package"),
+        ("\"/usr/local", "\"usr/local", "begins with `/`"),
+        ("kernels = [", "clock = \"wall\"\nkernels = [", "on the instruction clock"),
+        ("\"sort\"]", "\"sort:d4\"]", "it takes tmpfs, ext4 or rootfs"),
+        ("\"sort\"]", "\"sort\", \"srot\"]", "did you mean \"sort\"?"),
+    ] {
+        assert!(COMMANDS.contains(from), "{from}");
+        let error = Study::parse("s.toml", &COMMANDS.replacen(from, to, 1)).unwrap_err().to_string();
+        assert!(error.contains(said), "{error}");
+    }
+}

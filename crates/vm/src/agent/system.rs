@@ -1,5 +1,5 @@
-//! A system on a disk, which the command is a service of: the guest's init makes it ready, gives it the machine, and is
-//! started again by its service manager.
+//! A system on a disk. Mostly the command is a service of it: the guest's init makes it ready, gives it the machine, and is
+//! started again by its service manager. In a bare system the guest's init goes on with the disk as its root.
 
 use std::{
     convert::Infallible,
@@ -14,13 +14,11 @@ use nix::{
     unistd::{chdir, chroot, execv},
 };
 
-use super::ORDER;
+use super::{ORDER, PROGRAM_ON_DISK};
 
 /// The machine's first disk, with the system's root file system.
 const DISK: &str = "/dev/vda";
 const ROOT: &str = "/root";
-/// The agent's path on the disk.
-const PROGRAM: &str = "usr/local/bin/tollgate-agent";
 /// The folder of the image with the files that are copied to the disk.
 pub(crate) const FILES: &str = "/disk";
 const LABEL: &CStr = c"security.selinux";
@@ -45,23 +43,22 @@ const MOUNTED_BY_AGENT: [&str; 10] = [
 
 /// Becomes the init of the system on the first disk, which starts the agent when it is up.
 pub(super) fn enter(context: Option<&str>) -> Result<Infallible, String> {
-    prepare(context).map_err(|(what, cause)| format!("{what}: {cause}"))
+    start_init(context).map_err(said)
+}
+
+/// Makes the first disk the root of this process. Nothing is mounted there but the disk itself.
+pub(super) fn become_root() -> Result<(), String> {
+    continue_in_disk().map_err(said)
+}
+
+fn said((what, cause): Failure) -> String {
+    format!("{what}: {cause}")
 }
 
 type Failure = (String, io::Error);
 
-fn prepare(context: Option<&str>) -> Result<Infallible, Failure> {
-    super::wait_for_device(Path::new(DISK));
-    mount(Some(DISK), ROOT, Some("ext4"), MsFlags::empty(), None::<&str>).map_err(why(format!("mount {DISK}")))?;
-    let root = Path::new(ROOT);
-    place(Path::new(super::PROGRAM), &root.join(PROGRAM)).map_err(why(format!("write {PROGRAM} on {DISK}")))?;
-    if Path::new(FILES).is_dir() {
-        place_files(Path::new(FILES), root).map_err(why(format!("write files on {DISK}")))?;
-    }
-    for folder in MOUNTED_BY_AGENT {
-        // Not every kernel has all of them.
-        let _ = umount2(folder, MntFlags::MNT_DETACH);
-    }
+fn start_init(context: Option<&str>) -> Result<Infallible, Failure> {
+    let root = mount_disk(true)?;
     for folder in ["/dev", "/run"] {
         let to = format!("{ROOT}{folder}");
         fs::create_dir_all(&to).map_err(why(format!("make {folder} on {DISK}")))?;
@@ -70,24 +67,54 @@ fn prepare(context: Option<&str>) -> Result<Infallible, Failure> {
     }
     fs::copy(ORDER, root.join(IN_RUN.trim_start_matches('/'))).map_err(why(format!("write {IN_RUN}")))?;
     place_unit(root, context).map_err(why(format!("write {UNIT}")))?;
-    chdir(root).map_err(why(format!("change to {ROOT}")))?;
-    mount(Some("."), "/", None::<&str>, MsFlags::MS_MOVE, None::<&str>).map_err(why("move the root".into()))?;
-    chroot(".").map_err(why("change the root".into()))?;
+    move_to_root(root)?;
     execv(INIT, &[INIT]).map_err(why(format!("execute {}", INIT.to_string_lossy())))
+}
+
+fn continue_in_disk() -> Result<(), Failure> {
+    let root = mount_disk(false)?;
+    for folder in ["/run", "/dev"] {
+        umount2(folder, MntFlags::MNT_DETACH).map_err(why(format!("unmount {folder}")))?;
+    }
+    move_to_root(root)
+}
+
+/// Mounts the disk, puts the agent and the image's files on it, and unmounts what hides its folders. If `replaces` is false,
+/// files that the disk has already stay.
+fn mount_disk(replaces: bool) -> Result<&'static Path, Failure> {
+    super::wait_for_device(Path::new(DISK));
+    mount(Some(DISK), ROOT, Some("ext4"), MsFlags::empty(), None::<&str>).map_err(why(format!("mount {DISK}")))?;
+    let root = Path::new(ROOT);
+    let agent = root.join(PROGRAM_ON_DISK.trim_start_matches('/'));
+    place(Path::new(super::PROGRAM), &agent).map_err(why(format!("write {PROGRAM_ON_DISK} on {DISK}")))?;
+    if Path::new(FILES).is_dir() {
+        place_files(Path::new(FILES), root, replaces).map_err(why(format!("write files on {DISK}")))?;
+    }
+    for folder in MOUNTED_BY_AGENT {
+        // Not every kernel has all of them.
+        let _ = umount2(folder, MntFlags::MNT_DETACH);
+    }
+    Ok(root)
+}
+
+fn move_to_root(disk: &Path) -> Result<(), Failure> {
+    chdir(disk).map_err(why(format!("change to {ROOT}")))?;
+    mount(Some("."), "/", None::<&str>, MsFlags::MS_MOVE, None::<&str>).map_err(why("move the root".into()))?;
+    chroot(".").map_err(why("change the root".into()))
 }
 
 fn why<E: Into<io::Error>>(what: String) -> impl FnOnce(E) -> Failure {
     |cause| (what, cause.into())
 }
 
-/// Copies all files that the image has for the disk.
-fn place_files(from: &Path, root: &Path) -> io::Result<()> {
+/// Copies the files that the image has for the disk.
+fn place_files(from: &Path, root: &Path, replaces: bool) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let to = root.join(entry.file_name());
         if entry.file_type()?.is_dir() {
-            place_files(&entry.path(), &to)?;
-        } else {
+            place_files(&entry.path(), &to, replaces)?;
+        } else if replaces || to.symlink_metadata().is_err() {
             place(&entry.path(), &to)?;
         }
     }
@@ -128,7 +155,7 @@ fn unit(context: Option<&str>) -> String {
     let context = context.map(|context| format!("SELinuxContext=-{context}\n")).unwrap_or_default();
     format!(
         "[Unit]\nDescription=The command that the host has ordered\nDefaultDependencies=no\nAfter=multi-user.target\n\n\
-         [Service]\nExecStart=/{PROGRAM} vm agent {IN_RUN}\n{context}"
+         [Service]\nExecStart={PROGRAM_ON_DISK} vm agent {IN_RUN}\n{context}"
     )
 }
 

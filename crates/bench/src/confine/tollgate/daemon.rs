@@ -33,10 +33,13 @@ pub(in crate::confine) struct Daemon {
 
 impl Daemon {
     /// Starts it, waits until it serves, and gives the context a SID.
-    pub(super) fn start(start: &Start<'_>, network: &Path) -> Result<Daemon, Error> {
+    pub(super) fn start(start: &Start<'_>, network: Option<&Path>) -> Result<Daemon, Error> {
         let program = env::current_exe().context("find this program")?;
         let mut command = Command::new(&program);
-        command.args(start.common()).args(["--foreground", "--network"]).arg(network);
+        command.args(start.common()).arg("--foreground");
+        if let Some(network) = network {
+            command.arg("--network").arg(network);
+        }
         let process = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().context("start the daemon")?;
         let ender = Ender::of(&process)?;
         let mut daemon = Daemon { process, ender };

@@ -82,7 +82,7 @@ mod tests {
 
     /// The file workloads that need no privilege, on the file system of the temporary directory.
     fn unprivileged() -> Vec<Selection> {
-        let mut selections = expand("@files").unwrap();
+        let mut selections = expand("@files", &[]).unwrap();
         selections.retain(|s| !s.workload.name.ends_with("xattr"));
         for selection in &mut selections {
             selection.fs = crate::place::FileSystem::Rootfs;
