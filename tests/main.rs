@@ -69,6 +69,8 @@ mod policy_store;
 mod program;
 mod readme;
 mod saved_machines;
+#[cfg(feature = "long")]
+mod scale;
 mod scenarios;
 mod services;
 mod transparency;

@@ -25,12 +25,13 @@ use tollgate_study::{
 use crate::output;
 
 /// The studies that the program contains, by name.
-const BUILT_IN: [(&str, &str); 10] = [
+const BUILT_IN: [(&str, &str); 11] = [
     ("quick", include_str!("../../../../studies/quick.toml")),
     ("modules", include_str!("../../../../studies/modules.toml")),
     ("reference", include_str!("../../../../studies/reference.toml")),
     ("enforcer", include_str!("../../../../studies/enforcer.toml")),
     ("dsm", include_str!("../../../../studies/dsm.toml")),
+    ("cache", include_str!("../../../../studies/cache.toml")),
     ("flask", include_str!("../../../../studies/flask.toml")),
     ("lsm-file-overhead", include_str!("../../../../studies/lsm-file-overhead.toml")),
     ("predictions", include_str!("../../../../studies/predictions.toml")),

@@ -58,6 +58,8 @@ pub struct Options {
     pub units: Places,
     /// The hooks to attach to, for measurements of their cost. Empty: all that the policy needs.
     pub hooks: Vec<String>,
+    /// Whether checks are counted and recorded, for measurements; each takes longer then.
+    pub count: bool,
     /// Where the progress of a start is reported.
     pub progress: Progress,
 }
@@ -98,7 +100,7 @@ impl Options {
 
     /// The programs that were loaded for this start. There are none if maps must have other sizes than theirs.
     pub(super) fn preloaded(&self) -> Result<Preloaded, ProgramsError> {
-        if self.sizes.is_empty() { Preloaded::take(&self.pins) } else { Ok(Preloaded::default()) }
+        if self.sizes.is_empty() && !self.count { Preloaded::take(&self.pins) } else { Ok(Preloaded::default()) }
     }
 
     /// The unconfined domains under a policy: those that the options name, or the machine's and the kernel's.
