@@ -5,6 +5,7 @@
  *
  * SID in the environment is the subject that makes them.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -120,7 +121,8 @@ int main(int count, char **words)
 	setrlimit(RLIMIT_NOFILE, &many);
 	setrlimit(RLIMIT_NPROC, &many);
 	/* With credentials of its own. The errno of success is EALREADY. */
-	if (sid && (prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0) || !prctl(TG_PRCTL, 1, atol(sid), 0, 0)))
+	if (sid && (prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0) ||
+		    prctl(TG_PRCTL, 1, atol(sid), 0, 0) != -1 || errno != EALREADY))
 		fail("enter");
 	setpgid(0, 0);
 	long number = atol(words[2]);
