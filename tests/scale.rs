@@ -198,7 +198,7 @@ fn labels_the_files_of_a_large_file_system() {
     let (helper, built) = (objects(&scratch), policy(&scratch, "built", &[]));
     let mount = |number: u32| format!("mount -o loop /image{number} /many && start /built; umount /many\n");
     let script = format!("mkdir /many\n{START}start /built\n{}{}", mount(FILES[0]), mount(FILES[1]));
-    let machine = guest(&scratch, "bpf", &script, &helper).modules(&["loop", "ext4"]);
+    let machine = guest(&scratch, "bpf", &script, &helper).modules(&["loop"]);
     let machine = machine.file(&scratch.program(), "/tollgate").file(&built, "/built");
     let machine = FILES
         .iter()

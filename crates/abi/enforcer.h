@@ -477,7 +477,7 @@ struct tg_statistics {
 
 /* `checks`: one check, in the order in which they were made. */
 struct tg_asked {
-	__u64 inode; /* address; 0: the caches of files do not hold such answers */
+	__u64 inode;		     /* address; 0: the caches of files do not hold such answers */
 	__u32 source, target, class; /* SIDs, SECCLASS */
 	__u32 reserved;
 };

@@ -278,8 +278,8 @@ struct {
  * Checks (struct tg_asked), for studies of the caches.
  * Writer: the programs, while TG_STATISTICS_RECORDED is set (record.h).
  * Reader: who measures.
- * Size, in bytes: a page; where checks are to be recorded, what `enforce` sets. Full: the check is not
- * recorded.
+ * Size, in bytes: a page; where checks are to be recorded, what `enforce` sets. Full: the check is
+ * not recorded.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);

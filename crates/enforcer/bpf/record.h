@@ -17,8 +17,7 @@ static __noinline int tg_record(const struct tg_request *request)
 
 	if (!asked)
 		return 0;
-	asked->inode =
-		tg_is_hot(request->av, request->class == SECCLASS_DIR) ? request->inode : 0;
+	asked->inode = tg_is_hot(request->av, request->class == SECCLASS_DIR) ? request->inode : 0;
 	asked->source = request->source;
 	asked->target = request->target;
 	asked->class = request->class;
