@@ -5,6 +5,7 @@
 use std::{
     ffi::CString,
     fs,
+    mem::forget,
     os::{
         fd::{AsRawFd, FromRawFd, OwnedFd},
         unix::ffi::OsStrExt,
@@ -67,6 +68,15 @@ fn serve(listener: &OwnedFd, pages: &[CString], buffer: &mut [u8]) -> nix::Resul
     let accepted = accept4(listener.as_raw_fd(), SockFlag::SOCK_CLOEXEC)?;
     // SAFETY: the kernel has just made this descriptor for us, and nothing else knows it.
     let connection = unsafe { OwnedFd::from_raw_fd(accepted) };
+    let answered = answer(&connection, pages, buffer);
+    if answered.is_err() {
+        // It ends with this process, when the error is known to the other side.
+        forget(connection);
+    }
+    answered
+}
+
+fn answer(connection: &OwnedFd, pages: &[CString], buffer: &mut [u8]) -> nix::Result<()> {
     let mut asked = [0];
     recv(connection.as_raw_fd(), &mut asked, MsgFlags::empty())?;
     let page = open(pages[usize::from(asked[0])].as_c_str(), OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty())?;
