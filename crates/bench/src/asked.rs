@@ -101,16 +101,18 @@ fn question(sample: &[u8]) -> Option<Question> {
 
 #[cfg(test)]
 mod tests {
-    use tollgate_abi::bytes_of;
-
     use super::*;
 
     #[test]
     fn keeps_the_order_of_checks_and_each_question_once() {
-        let [one, other] = [7, 9].map(|inode| tg_asked { inode, source: 32, target: 33, class: 6, reserved: 0 });
+        let sample = |inode: u64| {
+            let words = [32u32, 33, 6, 0].map(u32::to_ne_bytes).concat();
+            [inode.to_ne_bytes().to_vec(), words].concat()
+        };
+        let [one, other] = [7, 9].map(sample);
         let (mut asked, mut known) = (Asked::default(), HashMap::new());
-        for checked in [one, other, one, one] {
-            asked.ask(&mut known, question(bytes_of(&checked)).unwrap());
+        for checked in [&one, &other, &one, &one] {
+            asked.ask(&mut known, question(checked).unwrap());
         }
         let first = Question { inode: 7, source: 32, target: 33, class: 6 };
         assert_eq!(asked.questions, [first, Question { inode: 9, ..first }]);
