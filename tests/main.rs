@@ -70,6 +70,8 @@ mod policy_store;
 mod program;
 mod readme;
 mod saved_machines;
+#[cfg(feature = "long")]
+mod scale;
 mod scenarios;
 mod services;
 mod transparency;

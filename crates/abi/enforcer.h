@@ -475,6 +475,15 @@ enum tg_manager {
 struct tg_statistics {
 	__u64 asked, cached, tables, denied;
 };
+#define TG_STATISTICS_COUNTED 1u  /* tg_state.statistics: each check is counted, */
+#define TG_STATISTICS_RECORDED 2u /* and recorded in `checks` */
+
+/* `checks`: one check, in the order in which they were made. */
+struct tg_asked {
+	__u64 inode;		     /* address; 0: the caches of files do not hold such answers */
+	__u32 source, target, class; /* SIDs, SECCLASS */
+	__u32 reserved;
+};
 
 /*
  * Caches: direct-mapped arrays of single words. Each word is read and written at once, so no
@@ -595,7 +604,7 @@ struct tg_plain_inode {
 struct tg_state {
 	/* settings */
 	__u32 enforcing;
-	__u32 statistics;	  /* somebody wants statistics to be counted */
+	__u32 statistics;	  /* TG_STATISTICS_...: somebody wants them to be counted */
 	__u32 audit_limit;	  /* events per second; those above it are only counted */
 	__u32 labelling_complete; /* the first walk is over: each inode must have a label */
 	__u32 shadow;		  /* a candidate is checked as well */

@@ -6,8 +6,9 @@
 
 /* Pinned programs and maps, on the BPF file system. */
 #define TG_PINS "/sys/fs/bpf/tollgate"
-#define TG_PINNED_TASKS TG_PINS "/maps/tasks" /* the contexts of processes */
-#define TG_PINNED_BSS TG_PINS "/maps/bss"     /* the programs' global variables: struct tg_state */
+#define TG_PINNED_TASKS TG_PINS "/maps/tasks"	/* the contexts of processes */
+#define TG_PINNED_CHECKS TG_PINS "/maps/checks" /* each check, while they are recorded */
+#define TG_PINNED_BSS TG_PINS "/maps/bss" /* the programs' global variables: struct tg_state */
 #define TG_GUARD_PINS "/sys/fs/bpf/tollgate-guard" /* those of the guard */
 
 /* What outlives the daemon beside the kernel. */

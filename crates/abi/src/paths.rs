@@ -8,6 +8,8 @@ pub const PINS: &str = text(header::TG_PINS);
 pub const PINNED_TASKS: &str = text(header::TG_PINNED_TASKS);
 /// The programs' pinned global variables, a [`tg_state`](crate::enforcer::tg_state).
 pub const PINNED_BSS: &str = text(header::TG_PINNED_BSS);
+/// The pinned ring buffer of checks, while they are recorded.
+pub const PINNED_CHECKS: &str = text(header::TG_PINNED_CHECKS);
 /// Pinned programs and maps of the guard.
 pub const GUARD_PINS: &str = text(header::TG_GUARD_PINS);
 /// What outlives the daemon beside the kernel.

@@ -19,7 +19,11 @@ use tollgate_abi::{
     paths,
 };
 
-use crate::{Error, error::Context};
+use crate::{
+    Error,
+    asked::{Asked, Record},
+    error::Context,
+};
 
 /// The pin of the programs' global variables.
 const STATE: &str = paths::PINNED_BSS;
@@ -31,6 +35,9 @@ pub struct Decisions {
     pub operations: u64,
     /// Object managers with at least one check.
     pub managers: Vec<Manager>,
+    /// The checks one by one, as far as there was room for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<Asked>,
 }
 
 /// The checks of one object manager.
@@ -49,9 +56,12 @@ pub struct Manager {
 /// The counts of all object managers.
 pub(crate) type All = [tg_statistics; TG_MANAGERS as usize];
 
-/// The counts, mapped.
+/// The counts, mapped, and the record of checks.
 #[derive(Debug)]
-pub(crate) struct Counts(NonNull<tg_state>);
+pub(crate) struct Counts {
+    state: NonNull<tg_state>,
+    record: Record,
+}
 
 impl Counts {
     /// Maps the programs' counts. Only programs of this version have this layout.
@@ -60,13 +70,18 @@ impl Counts {
         let map = map.context(format!("open {STATE}"))?;
         // SAFETY: a new mapping, chosen by the kernel, which refuses one that is longer than the map.
         let memory = unsafe { mmap(None, MAPPING_LENGTH, ProtFlags::PROT_READ, MapFlags::MAP_SHARED, map.as_fd(), 0) };
-        Ok(Counts(memory.context(format!("map {STATE}"))?.cast()))
+        Ok(Counts { state: memory.context(format!("map {STATE}"))?.cast(), record: Record::open()? })
+    }
+
+    /// The checks since they were last taken.
+    pub(crate) fn asked(&self) -> Result<Asked, Error> {
+        self.record.take()
     }
 
     /// All counts so far.
     pub(crate) fn read(&self) -> All {
         // SAFETY: the array lies in the mapping; a count that is read while it grows is an older or a newer one.
-        unsafe { ptr::read_volatile(&raw const (*self.0.as_ptr()).statistic) }
+        unsafe { ptr::read_volatile(&raw const (*self.state.as_ptr()).statistic) }
     }
 }
 
@@ -79,7 +94,7 @@ const MAPPING_LENGTH: NonZeroUsize = match NonZeroUsize::new(size_of::<tg_state>
 impl Drop for Counts {
     fn drop(&mut self) {
         // SAFETY: this is the mapping that `open` made, and nothing borrows from it.
-        let _ = unsafe { munmap(self.0.cast(), MAPPING_LENGTH.get()) };
+        let _ = unsafe { munmap(self.state.cast(), MAPPING_LENGTH.get()) };
     }
 }
 

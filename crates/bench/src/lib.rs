@@ -6,6 +6,7 @@
 // The program alone prints. What a library reports goes through tracing.
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
+pub mod asked;
 pub mod command_line;
 pub mod confine;
 pub mod counter;

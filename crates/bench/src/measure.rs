@@ -60,11 +60,13 @@ fn prepare_and_take(selection: &Selection, places: &Places, meter: &mut Meter, c
     let place = places.place(selection)?;
     let mut operation = selection.set_up(&place)?;
     let before = meter.decisions.as_ref().map(Counts::read);
+    meter.decisions.as_ref().map(Counts::asked).transpose()?;
     let (samples, idle) = take(selection, operation.as_mut(), meter, count)?;
     let decisions = match (&meter.decisions, before, meter.counter()) {
         (Some(counts), Some(before), Counter::Instructions) => Some(Decisions {
             operations: operations(idle, operation.as_ref(), count) as u64,
             managers: managers(&before, &counts.read()),
+            asked: Some(counts.asked()?),
         }),
         _ => None,
     };

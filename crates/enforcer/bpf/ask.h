@@ -12,6 +12,7 @@
 #include "enforcer.h"
 #include "kernel.h"
 #include "libbpf.h"
+#include "record.h"
 #include "request.h"
 #include "shadow.h"
 #include "state.h"
@@ -69,6 +70,8 @@ TG_FUNCTION int tg_avc_has_perm(struct tg_request *request)
 	if (!request)
 		return -EACCES;
 	request->began = READ_ONCE(state.epoch);
+	if (state.statistics & TG_STATISTICS_RECORDED)
+		tg_record(request);
 	struct tg_decision answer = {};
 	__u64 tag, *entry = tg_avc_place(request, &tag), found = READ_ONCE(*entry) ^ tag;
 

@@ -276,6 +276,18 @@ struct {
 } events SEC(".maps");
 
 /*
+ * Checks (struct tg_asked), for studies of the caches.
+ * Writer: the programs, while TG_STATISTICS_RECORDED is set (record.h).
+ * Reader: who measures.
+ * Size, in bytes: a page; where checks are to be recorded, what `enforce` sets. Full: the check is
+ * not recorded.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} checks SEC(".maps");
+
+/*
  * The SIDs of credentials whose place in `state.credentials` is taken by another
  * (credential.h).
  * Writer: the programs, when credentials are made and freed.

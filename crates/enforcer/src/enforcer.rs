@@ -154,6 +154,9 @@ impl Enforcer {
         let setting = Setting { descriptors, labelled: networks.are_labelled() };
         let needed = attached::needed(&options, setting, &built.policy, &tables, &unconfined)?;
         options.progress.begin("loading programs, which the kernel verifies one by one");
+        if options.count {
+            programs::make_record(&options.pins)?;
+        }
         let object = preloaded.complete(&options.pins, &needed, &options.sizes, built.tables.len())?;
         options.progress.begin("putting the policy in force");
         // Before anybody can enter a domain.

@@ -22,11 +22,12 @@ use std::{
 };
 
 use libbpf_rs::{
-    IterOpts, MapCore, MapFlags, MapHandle, Object, OpenObject, ProgramType,
+    IterOpts, MapCore, MapFlags, MapHandle, MapType, Object, OpenObject, ProgramType,
     btf::{
         Btf,
         types::{Func, FuncProto},
     },
+    libbpf_sys,
 };
 use tollgate_abi::{
     bytes_of,
@@ -43,6 +44,10 @@ pub(crate) use links::{left_by_another_build, link, of_this_build};
 
 /// The modules of the kernel that tell a socket's peer.
 const LABELLING: [&str; 3] = ["selinux", "apparmor", "smack"];
+
+/// The map of recorded checks, and its size.
+const RECORD: &str = "checks";
+const RECORD_BYTES: u32 = 1 << 24;
 
 /// The iterator over the threads of one process, which is named when it is run.
 pub(crate) const THREADS: &str = "threads";
@@ -355,6 +360,18 @@ pub fn load(pins: &Pins, hooks: &[String], sizes: &[Size], tables: usize) -> Res
         pinned.map_err(refused(format!("pin a program as {}", pin.display())))?;
     }
     Ok(object)
+}
+
+/// Makes the map in which checks are recorded, with room for half a million. Otherwise it has room for none.
+pub(crate) fn make_record(pins: &Pins) -> Result<(), ProgramsError> {
+    pins.make()?;
+    let options = libbpf_sys::bpf_map_create_opts {
+        sz: size_of::<libbpf_sys::bpf_map_create_opts>() as u64,
+        ..Default::default()
+    };
+    let mut map = MapHandle::create(MapType::RingBuf, Some(RECORD), 0, 0, RECORD_BYTES, &options)
+        .map_err(refused("make room for records of checks"))?;
+    map.pin(pins.map(RECORD)).map_err(refused("pin the map of recorded checks"))
 }
 
 /// Whether the daemon runs the programs of a section: those that answer questions, and iterators. All others run at

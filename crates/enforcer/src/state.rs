@@ -13,8 +13,8 @@ use std::{
 use nix::unistd::gettid;
 use tollgate_abi::enforcer::{
     TG_ACCESS_ROWS, TG_ACCESS_SID, TG_ACCESS_WAYS, TG_AVC_ENTRIES, TG_CHANGED, TG_FAILED_SHADOW, TG_FAILURES,
-    TG_LABELS_OF_PACKETS, TG_LIVE, TG_LIVE_COMING, TG_MANAGERS, TG_TASK_ENTRIES, TG_TRANSITION_ENTRIES, tg_btrfs,
-    tg_failure, tg_fullness, tg_state, tg_statistics, tg_unlabelled,
+    TG_LABELS_OF_PACKETS, TG_LIVE, TG_LIVE_COMING, TG_MANAGERS, TG_STATISTICS_COUNTED, TG_STATISTICS_RECORDED,
+    TG_TASK_ENTRIES, TG_TRANSITION_ENTRIES, tg_btrfs, tg_failure, tg_fullness, tg_state, tg_statistics, tg_unlabelled,
 };
 use tollgate_client::descriptors::Descriptors;
 
@@ -296,7 +296,16 @@ impl State {
 
     /// Switches the programs' counters on or off.
     pub fn set_statistics(&self, on: bool) {
-        if word!(self, statistics, AtomicU32).swap(on.into(), Ordering::SeqCst) != u32::from(on) {
+        self.set_statistics_to(if on { TG_STATISTICS_COUNTED } else { 0 });
+    }
+
+    /// Counts checks and records them.
+    pub fn record(&self) {
+        self.set_statistics_to(TG_STATISTICS_COUNTED | TG_STATISTICS_RECORDED);
+    }
+
+    fn set_statistics_to(&self, what: u32) {
+        if word!(self, statistics, AtomicU32).swap(what, Ordering::SeqCst) != what {
             self.forget();
         }
     }

@@ -6,7 +6,7 @@ use crate::{
     results::{ConfigurationResult, Results, WorkloadResult},
     stats::exact::Difference,
     study::Printed,
-    table::{cell, decisions, notes, workloads},
+    table::{caches, cell, decisions, notes, workloads},
     word::word,
 };
 
@@ -121,6 +121,27 @@ pub fn markdown(results: &Results) -> String {
             text.push_str(&baseline_in_full(baseline));
         }
         text.push_str(&counted(results, kernel));
+        text.push_str(&cached(results, kernel));
+    }
+    text
+}
+
+/// What caches of other sizes would have answered; empty if no checks were recorded.
+fn cached(results: &Results, kernel: &str) -> String {
+    let mut text = String::new();
+    for curves in caches::curves(results, kernel) {
+        let heads = caches::heads(&curves);
+        let _ = write!(
+            text,
+            "\n{}: {}.\n\n| {} |\n|{}\n",
+            escape(&curves.workload),
+            curves.caption,
+            heads.join(" | "),
+            "---:|".repeat(heads.len())
+        );
+        for row in caches::cells(&curves) {
+            let _ = writeln!(text, "| {} |", row.join(" | "));
+        }
     }
     text
 }

@@ -5,6 +5,7 @@
 
 pub mod applications;
 pub mod breakdown;
+pub mod caches;
 pub mod compare;
 pub mod configuration;
 pub mod design;

@@ -102,7 +102,7 @@ pub(crate) struct Arguments {
     /// Attach only to these hooks, to measure what each costs; the policy is then not fully enforced
     #[arg(long, value_name = "HOOK", requires = "once", hide = true)]
     hook: Vec<String>,
-    /// Count the checks of each object manager; each decision takes longer then
+    /// Count the checks of each object manager, and record them; each decision takes longer then
     #[arg(long, requires = "once", hide = true)]
     count: bool,
 }
@@ -134,6 +134,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         descriptors: arguments.descriptors,
         sizes: arguments.room.clone(),
         hooks: arguments.hook.clone(),
+        count: arguments.count,
         network: network(arguments)?,
         notes: path::absolute(&arguments.notes).context("cannot find the folder of notes")?.into(),
         progress,
@@ -204,7 +205,7 @@ fn once(policy: &Path, arguments: &Arguments, options: Options) -> anyhow::Resul
         enforcer.intern(context)?;
     }
     if arguments.count {
-        enforcer.state().set_statistics(true);
+        enforcer.state().record();
     }
     let mode = if enforcer.state().enforcing() { "enforcing" } else { "permissive" };
     let (generation, hooks) = (enforcer.generation().number, enforcer.hooks()?);

@@ -32,6 +32,7 @@ const BUILT_IN: [(&str, &str); 11] = [
     ("enforcer", include_str!("../../../../studies/enforcer.toml")),
     ("commands", include_str!("../../../../studies/commands.toml")),
     ("dsm", include_str!("../../../../studies/dsm.toml")),
+    ("cache", include_str!("../../../../studies/cache.toml")),
     ("flask", include_str!("../../../../studies/flask.toml")),
     ("lsm-file-overhead", include_str!("../../../../studies/lsm-file-overhead.toml")),
     ("predictions", include_str!("../../../../studies/predictions.toml")),

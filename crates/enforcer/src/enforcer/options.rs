@@ -58,6 +58,8 @@ pub struct Options {
     pub units: Places,
     /// The hooks to attach to, for measurements of their cost. Empty: all that the policy needs.
     pub hooks: Vec<String>,
+    /// Whether checks are counted and recorded, for measurements; each takes longer then.
+    pub count: bool,
     /// Where the progress of a start is reported.
     pub progress: Progress,
 }
@@ -99,7 +101,7 @@ impl Options {
     /// The programs that were loaded for this start. There are none if maps must have other sizes than theirs, also for so
     /// many bytes of `tables`.
     pub(super) fn preloaded(&self, tables: usize) -> Result<Preloaded, ProgramsError> {
-        if self.sizes.is_empty() && programs::are_for(&self.pins, tables) {
+        if self.sizes.is_empty() && !self.count && programs::are_for(&self.pins, tables) {
             Preloaded::take(&self.pins)
         } else {
             Ok(Preloaded::default())

@@ -16,7 +16,7 @@ pub use material::Material;
 
 use crate::results::Results;
 use model::Page;
-use sections::{counts, depth, kernels, latency, measured, overhead, published, reach, summary};
+use sections::{caches, counts, depth, kernels, latency, measured, overhead, published, reach, summary};
 
 /// The page of a study, as HTML.
 #[must_use]
@@ -39,6 +39,7 @@ fn page(material: &Material) -> Page {
         kernels::section(results),
         published::section(results),
         latency::section(&material.observations),
+        caches::section(results),
         counts::section(&material.counts),
         reach::section(&material.graphs),
     ];

@@ -4,6 +4,7 @@ use tollgate_bench::{counter::Counter, job::Measured};
 
 use super::{BootResult, ConfigurationResult, Environment, Results, SCHEMA, Unmeasured, WorkloadResult, oracle};
 use crate::{
+    caches::curves,
     record::{BootRecord, Outcome},
     stats::{
         exact::{Difference, Layouts, Over, Summary},
@@ -168,6 +169,9 @@ fn workload(figure: Figure, name: &str, runs: &[(&BootRecord, &Measured)]) -> Op
     let all = Summary::of(&samples)?;
     let over = Over::of(&figures)?;
     let (_, first) = runs.first()?;
+    let mut decisions = runs.iter().find_map(|(_, measured)| measured.decisions.clone());
+    // The checks themselves stay in the records.
+    let asked = decisions.as_mut().and_then(|decisions| decisions.asked.take());
     Some(WorkloadResult {
         name: name.to_owned(),
         unit: first.unit.clone(),
@@ -182,7 +186,8 @@ fn workload(figure: Figure, name: &str, runs: &[(&BootRecord, &Measured)]) -> Op
         low: over.low,
         high: over.high,
         difference: None,
-        decisions: runs.iter().find_map(|(_, measured)| measured.decisions.clone()),
+        decisions,
+        caches: asked.map(|asked| curves(&asked)).unwrap_or_default(),
         boots,
         samples,
     })

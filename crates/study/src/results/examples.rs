@@ -1,6 +1,7 @@
 //! Records and results for tests.
 
 use tollgate_bench::{
+    asked::Asked,
     counter::Counter,
     decisions::{Decisions, Manager},
     job::{ActOutcome, Measured, Report},
@@ -120,9 +121,18 @@ impl Boot {
             tables: *tables,
             denied: 0,
         };
-        let decisions = Decisions { operations, managers: managers.iter().map(manager).collect() };
+        let decisions = Decisions { operations, managers: managers.iter().map(manager).collect(), asked: None };
         if let Some(last) = self.report().workloads.last_mut() {
             last.decisions = Some(decisions);
+        }
+        self
+    }
+
+    /// Adds the checks of the last workload's decisions, one by one.
+    pub(crate) fn asked(mut self, asked: Asked) -> Self {
+        let last = self.report().workloads.last_mut();
+        if let Some(decisions) = last.and_then(|workload| workload.decisions.as_mut()) {
+            decisions.asked = Some(asked);
         }
         self
     }

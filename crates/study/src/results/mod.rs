@@ -13,7 +13,7 @@ use tollgate_bench::{counter::Counter, decisions::Decisions, workload::Tasks};
 pub use build::{Head, build};
 pub use controls::Control;
 
-use crate::{machine, stats::exact::Difference, study::StudyHeader};
+use crate::{caches::Point, machine, stats::exact::Difference, study::StudyHeader};
 
 /// The version of the results' format that this program writes and reads.
 pub const SCHEMA: u32 = 1;
@@ -161,6 +161,9 @@ pub struct WorkloadResult {
     /// Decisions of object managers in the first boot, if they were counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decisions: Option<Decisions>,
+    /// What caches of other sizes would have answered of these decisions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub caches: Vec<Point>,
     /// The figures of each boot.
     pub boots: Vec<BootResult>,
     /// Every sample, boot after boot, in the order taken.

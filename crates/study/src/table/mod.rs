@@ -1,5 +1,6 @@
 //! The table: workloads by configurations, within the width of a terminal.
 
+pub(crate) mod caches;
 pub(crate) mod cell;
 pub(crate) mod decisions;
 mod layout;
@@ -60,6 +61,7 @@ fn on_kernel(results: &Results, kernel: &str, style: Style) -> String {
         text.push_str(&notes::wrap(&note, style.width));
     }
     text.push_str(&decisions::render(results, kernel));
+    text.push_str(&caches::render(results, kernel));
     text
 }
 

@@ -16,6 +16,8 @@ use crate::{
 
 mod rsync;
 mod script;
+mod storm;
+mod web;
 
 /// Samples on the instruction clock, after one run that warms up.
 pub(super) const SAMPLES: u32 = 4;
@@ -41,6 +43,24 @@ pub(super) static WORKLOADS: &[Workload] = &[
         scope: Scope::File,
         samples: SAMPLES,
         setup: script::script,
+    },
+    Workload {
+        name: "web",
+        about: "a server on one page each of 200 TCP connections, of 100 pages of 4 KB in 10 directories",
+        group: Group::Commands,
+        tasks: Tasks::Several,
+        scope: Scope::File,
+        samples: SAMPLES,
+        setup: web::web,
+    },
+    Workload {
+        name: "storm",
+        about: "100 children at once, each of which executes a program and ends",
+        group: Group::Commands,
+        tasks: Tasks::Several,
+        scope: Scope::File,
+        samples: SAMPLES,
+        setup: storm::storm,
     },
 ];
 
