@@ -21,7 +21,7 @@ use tollgate_abi::CLASSES;
 use tollgate_enforcer::{
     contexts::Sid,
     enforcer::{Enforcer, Options},
-    programs::{self, Pins},
+    programs::{self, Loading, Pins},
     verified,
 };
 use tollgate_policy::built::Built;
@@ -100,8 +100,8 @@ fn load_all() {
     let hooks = programs::hooks().unwrap();
     // The machine may have been saved with some.
     programs::unpin(&Pins::default()).unwrap();
-    let object = programs::load(&Pins::default(), &hooks, &[]).unwrap();
-    for (program, cost) in verified::instructions(&object).unwrap() {
+    let objects = programs::load(&Pins::default(), &hooks, &Loading::default()).unwrap();
+    for (program, cost) in objects.iter().flat_map(|object| verified::instructions(object).unwrap()) {
         println!("\n{COST}{program} {cost}");
     }
 }

@@ -71,4 +71,5 @@ mod readme;
 mod saved_machines;
 mod scenarios;
 mod services;
+mod start;
 mod transparency;

@@ -7,6 +7,7 @@
 
 mod cgroup;
 mod links;
+mod load;
 
 use std::{
     collections::HashSet,
@@ -21,26 +22,16 @@ use std::{
 };
 
 use libbpf_rs::{
-    IterOpts, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, ProgramType,
-    btf::{
-        Btf,
-        types::{Func, FuncProto},
-    },
+    MapCore, MapFlags, MapHandle, ObjectBuilder, OpenObject, ProgramType,
+    btf::{Btf, types::Func},
 };
-use tollgate_abi::{
-    bytes_of,
-    enforcer::{TG_IN_FORCE, tg_kernel},
-    paths,
-};
+use tollgate_abi::{enforcer::TG_IN_FORCE, paths};
 use tollgate_policy::libbpf;
 
-use crate::shares::Size;
 pub use cgroup::HOOK as PEERS;
 pub use links::{attach, attached, detach, pinned, unpin};
 pub(crate) use links::{left_by_another_build, link, of_this_build};
-
-/// The modules of the kernel that tell a socket's peer.
-const LABELLING: [&str; 3] = ["selinux", "apparmor", "smack"];
+pub use load::{Loading, load};
 
 /// The iterator over the threads of one process, which is named when it is run.
 pub(crate) const THREADS: &str = "threads";
@@ -290,81 +281,6 @@ fn open() -> Result<OpenObject, ProgramsError> {
 /// What network devices run, with the same maps as the programs of hooks.
 pub fn open_datapath() -> Result<OpenObject, ProgramsError> {
     listen("read the programs of network devices", || ObjectBuilder::default().name("tollgate")?.open_memory(DATAPATH))
-}
-
-/// Sets what differs between kernels and cannot be relocated: which arguments hooks have (`struct tg_kernel`).
-fn adapt(object: &mut OpenObject, btf: &Btf<'_>) -> Result<(), ProgramsError> {
-    let arguments = |hook: &str| {
-        let hook = btf.type_by_name::<Func<'_>>(&format!("bpf_lsm_{hook}")).and_then(|hook| hook.next_type());
-        hook.and_then(|hook| FuncProto::try_from(hook).ok()).map_or(0, |hook| hook.iter().count())
-    };
-    let kernel = tg_kernel {
-        setattr_mapped: (arguments("inode_setattr") > 2).into(),
-        perf_attributes: (arguments("perf_event_open") > 1).into(),
-        kprobes: event_source("kprobe"),
-        uprobes: event_source("uprobe"),
-        peers_untold: is_alone().into(),
-        ..tg_kernel::default()
-    };
-    for mut map in object.maps_mut().filter(|map| map.name() == ".rodata.kernel") {
-        map.set_initial_value(bytes_of(&kernel)).map_err(refused("adapt the programs"))?;
-    }
-    Ok(())
-}
-
-/// Whether no other module labels sockets. If that is not known, one may.
-fn is_alone() -> bool {
-    let modules = fs::read_to_string("/sys/kernel/security/lsm");
-    modules.is_ok_and(|modules| !modules.trim().split(',').any(|module| LABELLING.contains(&module)))
-}
-
-/// The number of a source of performance events. If this kernel lacks it, a number that no source has.
-fn event_source(name: &str) -> u32 {
-    let number = fs::read_to_string(format!("/sys/bus/event_source/devices/{name}/type")).ok();
-    number.and_then(|number| number.trim().parse().ok()).unwrap_or(u32::MAX)
-}
-
-/// Loads the programs of `hooks`, and those that the daemon runs, using the pinned maps if there are any. Pins what was
-/// not pinned. `sizes` are the sizes of new maps.
-pub fn load(pins: &Pins, hooks: &[String], sizes: &[Size]) -> Result<Object, ProgramsError> {
-    pins.make()?;
-    let btf = Btf::from_vmlinux().map_err(|cause| ProgramsError::NoTypes { cause })?;
-    let mut object = open()?;
-    adapt(&mut object, &btf)?;
-    for mut program in object.progs_mut() {
-        let name = program.name().to_string_lossy().into_owned();
-        let wanted = if is_inquiry(program.section()) { !pins.inquiry(&name).exists() } else { hooks.contains(&name) };
-        program.set_autoload(wanted);
-    }
-    for mut map in object.maps_mut() {
-        let name = map_name(&map.name().to_string_lossy());
-        let pin = pins.map(&name);
-        if let Some(size) = sizes.iter().rfind(|size| size.room.name() == name) {
-            map.set_max_entries(size.places).map_err(refused(format!("make room for {}", size.places)))?;
-        }
-        if pin.exists() {
-            map.reuse_pinned_map(&pin).map_err(refused(format!("use the pinned map {}", pin.display())))?;
-        }
-    }
-    let mut object = listen("load the programs", || object.load())?;
-    for mut map in object.maps_mut() {
-        let pin = pins.map(&map_name(&map.name().to_string_lossy()));
-        if !pin.exists() {
-            map.pin(&pin).map_err(refused(format!("pin a map as {}", pin.display())))?;
-        }
-    }
-    for mut program in object.progs_mut().filter(|program| program.autoload() && is_inquiry(program.section())) {
-        let pin = pins.inquiry(&program.name().to_string_lossy());
-        let pinned = match program.prog_type() {
-            ProgramType::Syscall => program.pin(&pin),
-            // Its reader names the process.
-            _ if program.name() == THREADS => program.pin(&pin),
-            // An iterator runs when its pin is read.
-            _ => program.attach_iter_with_opts(IterOpts::None).and_then(|mut link| link.pin(&pin)),
-        };
-        pinned.map_err(refused(format!("pin a program as {}", pin.display())))?;
-    }
-    Ok(object)
 }
 
 /// Whether the daemon runs the programs of a section: those that answer questions, and iterators. All others run at
