@@ -70,13 +70,15 @@ fn threads(loading: &Loading) -> usize {
     threads.map_or(1, NonZeroUsize::get).min(MAX_THREADS)
 }
 
+/// What the verifier reads of a program, on the first kernel of the table: others differ little.
+fn cost(program: &str) -> u64 {
+    let mut lines = VERIFIED.lines().map(|line| line.split('\t'));
+    let found = lines.find_map(|mut line| (line.next()? == program).then(|| line.next()?.parse().ok())?);
+    found.unwrap_or(UNKNOWN)
+}
+
 /// Deals programs out to threads, so that the verifier has about as much to read in each.
 fn deal(mut programs: Vec<String>, threads: usize) -> Vec<Vec<String>> {
-    let cost = |program: &String| {
-        let mut lines = VERIFIED.lines().map(|line| line.split('\t'));
-        let found = lines.find_map(|mut line| (line.next()? == program).then(|| line.next()?.parse().ok())?);
-        found.unwrap_or(UNKNOWN)
-    };
     programs.sort_by_cached_key(|program| u64::MAX - cost(program));
     let mut parts = vec![(0, Vec::new()); threads.clamp(1, programs.len().max(1))];
     for program in programs {
@@ -199,4 +201,42 @@ fn is_alone() -> bool {
 fn event_source(name: &str) -> u32 {
     let number = fs::read_to_string(format!("/sys/bus/event_source/devices/{name}/type")).ok();
     number.and_then(|number| number.trim().parse().ok()).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn deals_out_each_program_once_and_about_as_much_to_each_thread() {
+        let mut all: Vec<String> =
+            VERIFIED.lines().skip(3).map(|line| line.split('\t').next().unwrap().to_owned()).collect();
+        all.sort_unstable();
+        for threads in 1..=MAX_THREADS {
+            let parts = deal(all.clone(), threads);
+            assert_eq!(parts.len(), threads);
+            let mut dealt = parts.concat();
+            dealt.sort_unstable();
+            assert_eq!(dealt, all);
+            let costs: Vec<u64> = parts.iter().map(|part| part.iter().map(|program| cost(program)).sum()).collect();
+            let (least, most) = (costs.iter().min().unwrap(), costs.iter().max().unwrap());
+            assert!(most - least < most / 50, "{costs:?}");
+        }
+    }
+
+    #[test]
+    fn has_no_threads_without_work_but_one() {
+        assert_eq!(deal(names(&["task_prctl"]), 4), [names(&["task_prctl"])]);
+        assert_eq!(deal(Vec::new(), 4), [names(&[])]);
+    }
+
+    #[test]
+    fn knows_what_the_verifier_reads_of_a_program() {
+        assert!(cost("inode_rename") > 2 * cost("binder_transaction"));
+        assert_eq!((cost("program"), cost("new")), (UNKNOWN, UNKNOWN));
+    }
 }
