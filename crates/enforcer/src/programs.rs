@@ -23,7 +23,10 @@ use std::{
 
 use libbpf_rs::{
     MapCore, MapFlags, MapHandle, ObjectBuilder, OpenObject, ProgramType,
-    btf::{Btf, types::Func},
+    btf::{
+        Btf,
+        types::{Func, FuncProto},
+    },
 };
 use tollgate_abi::{enforcer::TG_IN_FORCE, paths};
 use tollgate_policy::libbpf;
@@ -209,19 +212,34 @@ pub(crate) fn generation(generations: &MapHandle, which: u32) -> Result<MapHandl
     MapHandle::from_map_id(id).map_err(refused("open a generation"))
 }
 
-/// The hooks of the running kernel for which there are programs. Read only once, because the kernel's types do not
-/// change.
-pub fn hooks() -> Result<Vec<String>, ProgramsError> {
-    static FOUND: OnceLock<Vec<String>> = OnceLock::new();
+/// What the running kernel's types say of its hooks.
+#[derive(Debug)]
+struct Kernel {
+    /// The hooks for which there are programs.
+    hooks: Vec<String>,
+    /// Whether `inode_setattr` has an idmapping.
+    setattr_mapped: bool,
+    /// Whether `perf_event_open` has the event's attributes.
+    perf_attributes: bool,
+}
+
+/// Read only once: a kernel has a hundred thousand types, and they do not change.
+fn kernel() -> Result<&'static Kernel, ProgramsError> {
+    static FOUND: OnceLock<Kernel> = OnceLock::new();
     match FOUND.get() {
-        Some(found) => Ok(found.clone()),
-        None => look_up_hooks().inspect(|found| drop(FOUND.set(found.clone()))),
+        Some(found) => Ok(found),
+        None => look_up_kernel().map(|found| FOUND.get_or_init(|| found)),
     }
 }
 
-fn look_up_hooks() -> Result<Vec<String>, ProgramsError> {
+/// The hooks of the running kernel for which there are programs.
+pub fn hooks() -> Result<Vec<String>, ProgramsError> {
+    Ok(kernel()?.hooks.clone())
+}
+
+fn look_up_kernel() -> Result<Kernel, ProgramsError> {
     let btf = Btf::from_vmlinux().map_err(|cause| ProgramsError::NoTypes { cause })?;
-    // A kernel has a hundred thousand types. They are searched once, not once per hook.
+    // The types are searched once, not once per hook.
     let functions: HashSet<&OsStr> = btf.type_by_kind::<Func<'_>>().filter_map(|function| function.name()).collect();
     let object = open()?;
     let found = object.progs().filter_map(|program| {
@@ -235,7 +253,13 @@ fn look_up_hooks() -> Result<Vec<String>, ProgramsError> {
         };
         functions.contains(OsStr::new(&function)).then_some(hook)
     });
-    Ok(found.collect())
+    let hooks = found.collect();
+    let arguments = |hook: &str| {
+        let hook = btf.type_by_name::<Func<'_>>(&format!("bpf_lsm_{hook}")).and_then(|hook| hook.next_type());
+        hook.and_then(|hook| FuncProto::try_from(hook).ok()).map_or(0, |hook| hook.iter().count())
+    };
+    let (setattr_mapped, perf_attributes) = (arguments("inode_setattr") > 2, arguments("perf_event_open") > 1);
+    Ok(Kernel { hooks, setattr_mapped, perf_attributes })
 }
 
 /// All hooks for which there are programs.

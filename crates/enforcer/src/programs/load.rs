@@ -9,22 +9,15 @@ use std::{
     time::Duration,
 };
 
-use libbpf_rs::{
-    AsRawLibbpf, IterOpts, Object, ObjectBuilder, OpenObject, ProgramType,
-    btf::{
-        Btf,
-        types::{Func, FuncProto},
-    },
-    libbpf_sys,
-};
+use libbpf_rs::{AsRawLibbpf, IterOpts, Object, ObjectBuilder, OpenObject, ProgramType, libbpf_sys};
 use nix::time::{ClockId, clock_gettime};
 use tollgate_abi::{bytes_of, enforcer::tg_kernel};
 
 use super::{OBJECT, Pins, ProgramsError, THREADS, checked, is_inquiry, listen, map_name, refused};
 use crate::{progress::Progress, shares::Size};
 
-/// At most this many threads load programs: each has the kernel's types in its memory.
-const MAX_THREADS: usize = 8;
+/// At most this many threads load programs: each has the kernel's types in its memory, and a descriptor of each map.
+const MAX_THREADS: usize = 4;
 
 /// What the verifier reads of each program.
 static VERIFIED: &str = include_str!("../../verified.tsv");
@@ -172,14 +165,10 @@ fn pin_inquiries(pins: &Pins, object: &Object) -> Result<(), ProgramsError> {
 
 /// Sets what differs between kernels and cannot be relocated: which arguments hooks have (`struct tg_kernel`).
 fn adapt(object: &mut OpenObject) -> Result<(), ProgramsError> {
-    let btf = Btf::from_vmlinux().map_err(|cause| ProgramsError::NoTypes { cause })?;
-    let arguments = |hook: &str| {
-        let hook = btf.type_by_name::<Func<'_>>(&format!("bpf_lsm_{hook}")).and_then(|hook| hook.next_type());
-        hook.and_then(|hook| FuncProto::try_from(hook).ok()).map_or(0, |hook| hook.iter().count())
-    };
+    let found = super::kernel()?;
     let kernel = tg_kernel {
-        setattr_mapped: (arguments("inode_setattr") > 2).into(),
-        perf_attributes: (arguments("perf_event_open") > 1).into(),
+        setattr_mapped: found.setattr_mapped.into(),
+        perf_attributes: found.perf_attributes.into(),
         kprobes: event_source("kprobe"),
         uprobes: event_source("uprobe"),
         peers_untold: is_alone().into(),
