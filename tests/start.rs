@@ -51,7 +51,11 @@ fn reports_what_each_part_of_a_start_with_debians_policy_takes() {
     scratch.run(&["policy", "debian", "default", "-o", word(&debian)]).with(0);
     let [program, policy] = [(&scratch.program(), "/bin/tollgate"), (&debian, "/debian")]
         .map(|(path, inside)| format!("{}:{inside}", word(path)));
-    let start = |threads| format!("tollgate enforce /debian --accept-missing --unconfined unconfined_t --once --timing --threads {threads}");
+    let start = |threads| {
+        format!(
+            "tollgate enforce /debian --accept-missing --unconfined unconfined_t --once --timing --threads {threads}"
+        )
+    };
     let script = format!("{} && tollgate stop --force && echo AGAIN && {}", start(1), start(2));
     for kernel in kernels(&["6.1"]) {
         let options = ["vm", "run", "--clock", "instructions", "--kernel", kernel, "--lsm", "bpf", "--timeout", "1800"];
