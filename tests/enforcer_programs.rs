@@ -21,7 +21,7 @@ use tollgate_abi::{CLASSES, tables::TG_CAPACITY};
 use tollgate_enforcer::{
     contexts::Sid,
     enforcer::{Enforcer, Options},
-    programs::{self, Pins},
+    programs::{self, Loading, Pins},
     verified,
 };
 use tollgate_policy::built::Built;
@@ -101,12 +101,12 @@ fn load_all() {
     let load = |tables| {
         // The machine may have been saved with some.
         programs::unpin(&Pins::default()).unwrap();
-        programs::load(&Pins::default(), &hooks, &[], tables).unwrap()
+        programs::load(&Pins::default(), &hooks, &Loading { tables, ..Loading::default() }).unwrap()
     };
     // Those for large tables differ only by the number with which they mask.
     load(TG_CAPACITY as usize);
-    let object = load(0);
-    for (program, cost) in verified::instructions(&object).unwrap() {
+    let objects = load(0);
+    for (program, cost) in objects.iter().flat_map(|object| verified::instructions(object).unwrap()) {
         println!("\n{COST}{program} {cost}");
     }
 }

@@ -74,4 +74,5 @@ mod saved_machines;
 mod scale;
 mod scenarios;
 mod services;
+mod start;
 mod transparency;

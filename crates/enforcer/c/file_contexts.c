@@ -35,14 +35,19 @@ static int accept_context(char **context)
 	return 0;
 }
 
-/* Every expression is compiled here, none later: that is what validating means to selabel. */
-struct selabel_handle *tollgate_file_contexts_open(const char *path, char *text, size_t size);
+/*
+ * Validating means to selabel that every expression is compiled here, none later; and that each
+ * line is compared with each other one.
+ */
+struct selabel_handle *tollgate_file_contexts_open(const char *path, int validate, char *text,
+						   size_t size);
 
-struct selabel_handle *tollgate_file_contexts_open(const char *path, char *text, size_t size)
+struct selabel_handle *tollgate_file_contexts_open(const char *path, int validate, char *text,
+						   size_t size)
 {
 	const struct selinux_opt options[] = {
 		{SELABEL_OPT_PATH, path},
-		{SELABEL_OPT_VALIDATE, (char *)1},
+		{SELABEL_OPT_VALIDATE, validate ? (char *)1 : NULL},
 	};
 	struct selabel_handle *handle;
 

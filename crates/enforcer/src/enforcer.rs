@@ -107,7 +107,7 @@ pub struct Enforcer {
     /// The candidate, if there is one.
     shadow: Option<Shadow>,
     /// The program that checks open files, once it was needed.
-    revalidation: Option<Object>,
+    revalidation: Vec<Object>,
     /// The objects that enforcement depends on, held open.
     held: Vec<File>,
     /// Contexts of units as the unit files name them, as they are in force, and the messages about them.
@@ -139,6 +139,7 @@ impl Enforcer {
     }
 
     fn start_anew(options: Options, built: Built, preloaded: &Preloaded) -> Result<Self, EnforcerError> {
+        options.progress.begin("asking which hooks the policy needs");
         options.folder.make()?;
         let _ = fs::remove_file(options.folder.permissive());
         let networks = Networks::read(&options.network)?;
@@ -153,11 +154,11 @@ impl Enforcer {
         let descriptors = options.descriptors.unwrap_or_default();
         let setting = Setting { descriptors, labelled: networks.are_labelled() };
         let needed = attached::needed(&options, setting, &built.policy, &tables, &unconfined)?;
-        options.progress.begin("loading programs, which the kernel verifies one by one");
+        options.progress.begin("loading programs, which the kernel verifies");
         if options.count {
             programs::make_record(&options.pins)?;
         }
-        let object = preloaded.complete(&options.pins, &needed, &options.sizes, built.tables.len())?;
+        let objects = preloaded.complete(&options.pins, &needed, &options.loading(built.tables.len()))?;
         options.progress.begin("putting the policy in force");
         // Before anybody can enter a domain.
         guarded::connect(&options.pins, &Pins::of_guard())?;
@@ -187,9 +188,7 @@ impl Enforcer {
         enforcer.look_at_units();
         enforcer.options.progress.begin("attaching programs");
         preloaded.attach(&enforcer.options.pins, &needed)?;
-        if let Some(object) = object {
-            programs::attach(&enforcer.options.pins, &object)?;
-        }
+        objects.iter().try_for_each(|object| programs::attach(&enforcer.options.pins, object))?;
         enforcer.detach_all_but(&needed)?;
         enforcer.label_devices(&Arc::clone(&enforcer.networks))?;
         enforcer.complete()?;
@@ -252,7 +251,7 @@ impl Enforcer {
             subordinates,
             pending: Pending::default(),
             shadow: None,
-            revalidation: None,
+            revalidation: Vec::new(),
             held: Vec::new(),
             units,
             known_units: Vec::new(),

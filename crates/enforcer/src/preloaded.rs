@@ -11,8 +11,7 @@ use std::{
 use libbpf_rs::{Object, Program};
 
 use crate::{
-    programs::{self, Pins, ProgramsError, is_inquiry, refused},
-    shares::Size,
+    programs::{self, Loading, Pins, ProgramsError, is_inquiry, refused},
     survival,
 };
 
@@ -48,19 +47,13 @@ impl Preloaded {
         self.0.is_empty()
     }
 
-    /// Loads those of `hooks` that are not among them, for so many bytes of `tables`; `None`: all are.
-    pub fn complete(
-        &self,
-        pins: &Pins,
-        hooks: &[String],
-        sizes: &[Size],
-        tables: usize,
-    ) -> Result<Option<Object>, ProgramsError> {
+    /// Loads those of `hooks` that are not among them.
+    pub fn complete(&self, pins: &Pins, hooks: &[String], loading: &Loading) -> Result<Vec<Object>, ProgramsError> {
         let others: Vec<String> = hooks.iter().filter(|hook| !self.0.contains_key(*hook)).cloned().collect();
         if others.is_empty() && !hooks.is_empty() {
-            return Ok(None);
+            return Ok(Vec::new());
         }
-        survival::load(pins, &others, sizes, tables).map(Some)
+        survival::load(pins, &others, loading)
     }
 
     /// Attaches those of `hooks` and pins their links.
@@ -75,11 +68,12 @@ impl Preloaded {
 /// Loads the programs of all hooks, those for most policies, and pins them. The maps are as they are when a start begins.
 pub fn preload(pins: &Pins) -> Result<usize, ProgramsError> {
     programs::unpin(pins)?;
-    let object = survival::load(pins, &programs::hooks()?, &[], 0)?;
+    let objects = survival::load(pins, &programs::hooks()?, &Loading::default())?;
     let path = pins.root().join("programs");
     fs::create_dir_all(&path).map_err(|cause| ProgramsError::Pins { path, cause })?;
     let mut pinned = 0;
-    for mut program in object.progs_mut().filter(|program| program.autoload() && !is_inquiry(program.section())) {
+    let all = objects.iter().flat_map(Object::progs_mut);
+    for mut program in all.filter(|program| program.autoload() && !is_inquiry(program.section())) {
         let pin = pins.program(&program.name().to_string_lossy());
         program.pin(&pin).map_err(refused(format!("pin a program as {}", pin.display())))?;
         pinned += 1;

@@ -8,6 +8,7 @@
 mod cgroup;
 mod compiled;
 mod links;
+mod load;
 
 use std::{
     collections::HashSet,
@@ -22,28 +23,21 @@ use std::{
 };
 
 use libbpf_rs::{
-    IterOpts, MapCore, MapFlags, MapHandle, MapType, Object, OpenObject, ProgramType,
+    MapCore, MapFlags, MapHandle, MapType, OpenObject, ProgramType,
     btf::{
         Btf,
         types::{Func, FuncProto},
     },
     libbpf_sys,
 };
-use tollgate_abi::{
-    bytes_of,
-    enforcer::{TG_IN_FORCE, tg_kernel},
-    paths,
-};
+use tollgate_abi::{enforcer::TG_IN_FORCE, paths};
 use tollgate_policy::libbpf;
 
-use crate::shares::Size;
 pub use cgroup::HOOK as PEERS;
 pub(crate) use compiled::{are_for, capacity};
 pub use links::{attach, attached, detach, is_attached, pinned, unpin};
 pub(crate) use links::{left_by_another_build, link, of_this_build};
-
-/// The modules of the kernel that tell a socket's peer.
-const LABELLING: [&str; 3] = ["selinux", "apparmor", "smack"];
+pub use load::{Loading, load};
 
 /// The map of recorded checks, and its size.
 const RECORD: &str = "checks";
@@ -217,19 +211,34 @@ pub(crate) fn generation(generations: &MapHandle, which: u32) -> Result<MapHandl
     MapHandle::from_map_id(id).map_err(refused("open a generation"))
 }
 
-/// The hooks of the running kernel for which there are programs. Read only once, because the kernel's types do not
-/// change.
-pub fn hooks() -> Result<Vec<String>, ProgramsError> {
-    static FOUND: OnceLock<Vec<String>> = OnceLock::new();
+/// What the running kernel's types say of its hooks.
+#[derive(Debug)]
+struct Kernel {
+    /// The hooks for which there are programs.
+    hooks: Vec<String>,
+    /// Whether `inode_setattr` has an idmapping.
+    setattr_mapped: bool,
+    /// Whether `perf_event_open` has the event's attributes.
+    perf_attributes: bool,
+}
+
+/// Read only once: a kernel has a hundred thousand types, and they do not change.
+fn kernel() -> Result<&'static Kernel, ProgramsError> {
+    static FOUND: OnceLock<Kernel> = OnceLock::new();
     match FOUND.get() {
-        Some(found) => Ok(found.clone()),
-        None => look_up_hooks().inspect(|found| drop(FOUND.set(found.clone()))),
+        Some(found) => Ok(found),
+        None => look_up_kernel().map(|found| FOUND.get_or_init(|| found)),
     }
 }
 
-fn look_up_hooks() -> Result<Vec<String>, ProgramsError> {
+/// The hooks of the running kernel for which there are programs.
+pub fn hooks() -> Result<Vec<String>, ProgramsError> {
+    Ok(kernel()?.hooks.clone())
+}
+
+fn look_up_kernel() -> Result<Kernel, ProgramsError> {
     let btf = Btf::from_vmlinux().map_err(|cause| ProgramsError::NoTypes { cause })?;
-    // A kernel has a hundred thousand types. They are searched once, not once per hook.
+    // The types are searched once, not once per hook.
     let functions: HashSet<&OsStr> = btf.type_by_kind::<Func<'_>>().filter_map(|function| function.name()).collect();
     let object = compiled::any().enforcer()?;
     let found = object.progs().filter_map(|program| {
@@ -243,7 +252,13 @@ fn look_up_hooks() -> Result<Vec<String>, ProgramsError> {
         };
         functions.contains(OsStr::new(&function)).then_some(hook)
     });
-    Ok(found.collect())
+    let hooks = found.collect();
+    let arguments = |hook: &str| {
+        let hook = btf.type_by_name::<Func<'_>>(&format!("bpf_lsm_{hook}")).and_then(|hook| hook.next_type());
+        hook.and_then(|hook| FuncProto::try_from(hook).ok()).map_or(0, |hook| hook.iter().count())
+    };
+    let (setattr_mapped, perf_attributes) = (arguments("inode_setattr") > 2, arguments("perf_event_open") > 1);
+    Ok(Kernel { hooks, setattr_mapped, perf_attributes })
 }
 
 /// All hooks for which there are programs.
@@ -285,81 +300,6 @@ pub(crate) fn pins_of_all() -> Result<[Pinned; 6], ProgramsError> {
 /// What network devices run, with the pinned maps of the programs of hooks.
 pub fn open_datapath(pins: &Pins) -> Result<OpenObject, ProgramsError> {
     compiled::beside(pins, 0)?.datapath()
-}
-
-/// Sets what differs between kernels and cannot be relocated: which arguments hooks have (`struct tg_kernel`).
-fn adapt(object: &mut OpenObject, btf: &Btf<'_>) -> Result<(), ProgramsError> {
-    let arguments = |hook: &str| {
-        let hook = btf.type_by_name::<Func<'_>>(&format!("bpf_lsm_{hook}")).and_then(|hook| hook.next_type());
-        hook.and_then(|hook| FuncProto::try_from(hook).ok()).map_or(0, |hook| hook.iter().count())
-    };
-    let kernel = tg_kernel {
-        setattr_mapped: (arguments("inode_setattr") > 2).into(),
-        perf_attributes: (arguments("perf_event_open") > 1).into(),
-        kprobes: event_source("kprobe"),
-        uprobes: event_source("uprobe"),
-        peers_untold: is_alone().into(),
-        ..tg_kernel::default()
-    };
-    for mut map in object.maps_mut().filter(|map| map.name() == ".rodata.kernel") {
-        map.set_initial_value(bytes_of(&kernel)).map_err(refused("adapt the programs"))?;
-    }
-    Ok(())
-}
-
-/// Whether no other module labels sockets. If that is not known, one may.
-fn is_alone() -> bool {
-    let modules = fs::read_to_string("/sys/kernel/security/lsm");
-    modules.is_ok_and(|modules| !modules.trim().split(',').any(|module| LABELLING.contains(&module)))
-}
-
-/// The number of a source of performance events. If this kernel lacks it, a number that no source has.
-fn event_source(name: &str) -> u32 {
-    let number = fs::read_to_string(format!("/sys/bus/event_source/devices/{name}/type")).ok();
-    number.and_then(|number| number.trim().parse().ok()).unwrap_or(u32::MAX)
-}
-
-/// Loads the programs of `hooks`, and those that the daemon runs, using the pinned maps if there are any. Pins what was
-/// not pinned. `sizes` are the sizes of new maps, which hold so many bytes of `tables`.
-pub fn load(pins: &Pins, hooks: &[String], sizes: &[Size], tables: usize) -> Result<Object, ProgramsError> {
-    pins.make()?;
-    let btf = Btf::from_vmlinux().map_err(|cause| ProgramsError::NoTypes { cause })?;
-    let mut object = compiled::beside(pins, tables)?.enforcer()?;
-    adapt(&mut object, &btf)?;
-    for mut program in object.progs_mut() {
-        let name = program.name().to_string_lossy().into_owned();
-        let wanted = if is_inquiry(program.section()) { !pins.inquiry(&name).exists() } else { hooks.contains(&name) };
-        program.set_autoload(wanted);
-    }
-    for mut map in object.maps_mut() {
-        let name = map_name(&map.name().to_string_lossy());
-        let pin = pins.map(&name);
-        if let Some(size) = sizes.iter().rfind(|size| size.room.name() == name) {
-            map.set_max_entries(size.places).map_err(refused(format!("make room for {}", size.places)))?;
-        }
-        if pin.exists() {
-            map.reuse_pinned_map(&pin).map_err(refused(format!("use the pinned map {}", pin.display())))?;
-        }
-    }
-    let mut object = listen("load the programs", || object.load())?;
-    for mut map in object.maps_mut() {
-        let pin = pins.map(&map_name(&map.name().to_string_lossy()));
-        if !pin.exists() {
-            map.pin(&pin).map_err(refused(format!("pin a map as {}", pin.display())))?;
-        }
-    }
-    for mut program in object.progs_mut().filter(|program| program.autoload() && is_inquiry(program.section())) {
-        let pin = pins.inquiry(&program.name().to_string_lossy());
-        let pinned = match program.prog_type() {
-            ProgramType::Syscall => program.pin(&pin),
-            // Its reader names the process.
-            _ if program.name() == THREADS => program.pin(&pin),
-            // An iterator runs when its pin is read.
-            _ => program.attach_iter_with_opts(IterOpts::None).and_then(|mut link| link.pin(&pin)),
-        };
-        pinned.map_err(refused(format!("pin a program as {}", pin.display())))?;
-    }
-    Ok(object)
 }
 
 /// Makes the map in which checks are recorded, with room for half a million. Otherwise it has room for none.

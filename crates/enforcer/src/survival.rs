@@ -21,10 +21,7 @@ use tollgate_abi::{
     },
 };
 
-use crate::{
-    programs::{self, Pins, ProgramsError},
-    shares::Size,
-};
+use crate::programs::{self, Loading, Pins, ProgramsError};
 
 fn pins_error(path: &Path) -> impl FnOnce(io::Error) -> ProgramsError {
     let path = path.to_owned();
@@ -38,10 +35,10 @@ fn map(pins: &Pins, map: &impl MapCore) -> Result<(), ProgramsError> {
 }
 
 /// Loads programs ([`programs::load`]), and registers maps and programs as Tollgate's.
-pub fn load(pins: &Pins, hooks: &[String], sizes: &[Size], tables: usize) -> Result<Object, ProgramsError> {
-    let object = programs::load(pins, hooks, sizes, tables)?;
-    protect(pins, &object)?;
-    Ok(object)
+pub fn load(pins: &Pins, hooks: &[String], loading: &Loading) -> Result<Vec<Object>, ProgramsError> {
+    let objects = programs::load(pins, hooks, loading)?;
+    objects.iter().try_for_each(|object| protect(pins, object))?;
+    Ok(objects)
 }
 
 /// Registers the maps and programs that were just loaded.

@@ -3,6 +3,7 @@
 use std::{
     env, fs,
     io::ErrorKind,
+    num::NonZeroUsize,
     os::{
         fd::AsFd,
         unix::{net::UnixDatagram, process::CommandExt},
@@ -24,11 +25,10 @@ use tollgate_enforcer::{
     enforcer::{Enforcer, Options},
     labels::checkpoint::AfterCrash,
     programs::{self, Pins},
-    progress::Progress,
+    progress::{Progress, Took},
     requirements::{self, Places},
     shares::Size,
 };
-use tollgate_policy::built::Built;
 use tracing::{info, warn};
 
 use crate::{guard, output, policies};
@@ -102,6 +102,12 @@ pub(crate) struct Arguments {
     /// Attach only to these hooks, to measure what each costs; the policy is then not fully enforced
     #[arg(long, value_name = "HOOK", requires = "once", hide = true)]
     hook: Vec<String>,
+    /// Say how long each part of the start took
+    #[arg(long, requires = "once")]
+    timing: bool,
+    /// How many threads load programs, to measure what that saves
+    #[arg(long, value_name = "NUMBER", requires = "once", hide = true)]
+    threads: Option<NonZeroUsize>,
     /// Count the checks of each object manager, and record them; each decision takes longer then
     #[arg(long, requires = "once", hide = true)]
     count: bool,
@@ -135,6 +141,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         sizes: arguments.room.clone(),
         hooks: arguments.hook.clone(),
         count: arguments.count,
+        threads: arguments.threads,
         network: network(arguments)?,
         notes: path::absolute(&arguments.notes).context("cannot find the folder of notes")?.into(),
         progress,
@@ -198,8 +205,9 @@ fn once(policy: &Path, arguments: &Arguments, options: Options) -> anyhow::Resul
     // Refuses pins of something else; the start itself refuses enforcement that is already on.
     requirements::pins(&options.pins)?;
     let built = policies::open_to_enforce(policy)?;
-    let telling = options.progress.tell(told);
+    let (progress, telling) = (options.progress.clone(), options.progress.tell(told));
     let mut enforcer = Enforcer::start(options, built)?;
+    let took = progress.took();
     drop(telling);
     for context in &arguments.intern {
         enforcer.intern(context)?;
@@ -210,7 +218,23 @@ fn once(policy: &Path, arguments: &Arguments, options: Options) -> anyhow::Resul
     let mode = if enforcer.state().enforcing() { "enforcing" } else { "permissive" };
     let (generation, hooks) = (enforcer.generation().number, enforcer.hooks()?);
     output::line(&format!("{mode}, generation {generation}, {} hooks: {}", hooks.len(), hooks.join(" ")))?;
+    if arguments.timing {
+        output::line(&timing(&took))?;
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What each part of a start took, in milliseconds.
+fn timing(took: &[Took]) -> String {
+    let sum = |of: &dyn Fn(&Took) -> Duration| took.iter().map(of).sum();
+    let all: [Duration; 3] = [sum(&|part| part.elapsed), sum(&|part| part.processors), sum(&Took::apart)];
+    let parts = took.iter().map(|part| ([part.elapsed, part.processors, part.apart()], part.what));
+    let line = |(times, what): ([Duration; 3], &str)| {
+        let [elapsed, processors, apart] = times.map(|time| time.as_millis());
+        format!("{elapsed:>8} {processors:>8} {apart:>8}  {what}")
+    };
+    let head = " elapsed   worked    apart  milliseconds".to_owned();
+    [head].into_iter().chain(parts.chain([(all, "in all")]).map(line)).collect::<Vec<_>>().join("\n")
 }
 
 /// Starts enforcement, or takes over what an earlier daemon has left.
@@ -223,12 +247,16 @@ fn begin(path: PathBuf, log: &Path, accept_missing: bool, options: Options) -> a
     if let Err(cause) = &devices {
         warn!(%cause, "cannot listen for devices: {cause}; those that appear have their directory's label");
     }
-    let enforcer =
-        if adopted { Enforcer::adopt_with(options, Some(&built))? } else { Enforcer::start(options, again(&built)?)? };
+    let (enforcer, changed) = if adopted {
+        let enforcer = Enforcer::adopt_with(options, Some(&built))?;
+        let changed = !enforcer.is(&built);
+        (enforcer, changed.then_some(built))
+    } else {
+        (Enforcer::start(options, built)?, None)
+    };
     let reread = Box::new(move || policies::open_to_enforce(&path).map_err(|cause| format!("{cause:#}")));
-    let changed = adopted && !enforcer.is(&built);
     let mut enforced = Enforced::new(enforcer, devices.ok(), name, reread, log)?;
-    if changed {
+    if let Some(built) = changed {
         enforced.put_in_force(built, accept_missing, &[])?;
     }
     Ok(enforced)
@@ -284,9 +312,4 @@ fn wait(ready: &UnixDatagram, daemon: &mut Child) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(2)));
         }
     }
-}
-
-/// A second copy of a policy, to keep.
-fn again(built: &Built) -> anyhow::Result<Built> {
-    Ok(Built::from_bytes(&built.to_bytes())?)
 }

@@ -6,7 +6,8 @@ use crate::{
     enforcer::{Enforcer, EnforcerError, Options},
     generation::Generation,
     needs::{self, Setting},
-    programs,
+    programs::{self, Loading},
+    survival,
 };
 
 /// While this hook has no program, other hooks check what it would.
@@ -51,7 +52,8 @@ impl Enforcer {
         let attached = programs::attached(pins)?;
         let new: Vec<String> = needed.iter().filter(|hook| !attached.contains(hook)).cloned().collect();
         if !new.is_empty() {
-            programs::attach(pins, &crate::survival::load(pins, &new, &[], 0)?)?;
+            let objects = survival::load(pins, &new, &Loading::default())?;
+            objects.iter().try_for_each(|object| programs::attach(pins, object))?;
             self.protect_pins()?;
         }
         // From here on the hook checks by itself. While it is not attached, the others check for it.

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeSet,
+    num::NonZeroUsize,
     path::{Path, PathBuf},
 };
 
@@ -15,7 +16,7 @@ use crate::{
     datapath::{Source, running},
     labels::checkpoint::AfterCrash,
     preloaded::Preloaded,
-    programs::{self, Pins, ProgramsError},
+    programs::{self, Loading, Pins, ProgramsError},
     progress::Progress,
     shares::Size,
     units::Places,
@@ -52,6 +53,8 @@ pub struct Options {
     pub descriptors: Option<Descriptors>,
     /// Sizes of limited resources that differ from the default. Running enforcement keeps its own.
     pub sizes: Vec<Size>,
+    /// How many threads load programs; `None`: as many as there are processors.
+    pub threads: Option<NonZeroUsize>,
     /// Where labelled networks are configured.
     pub network: Source,
     /// Where contexts of units are configured.
@@ -96,6 +99,11 @@ impl Options {
     /// The context of tasks without a label under a policy.
     pub(super) fn machine(&self, policy: &Policy) -> Result<String, EnforcerError> {
         self.machine.clone().or_else(|| contexts::machine(policy)).ok_or(EnforcerError::NoMachine)
+    }
+
+    /// How programs are loaded for this start, for so many bytes of tables.
+    pub(super) fn loading(&self, tables: usize) -> Loading {
+        Loading { sizes: self.sizes.clone(), tables, threads: self.threads, progress: self.progress.clone() }
     }
 
     /// The programs that were loaded for this start. There are none if maps must have other sizes than theirs, also for so

@@ -12,7 +12,12 @@ use tollgate_client::{pidfd, status::Revoked};
 use tracing::warn;
 
 use super::{Enforcer, EnforcerError, task_of};
-use crate::{needs::USE, programs, revocation::Held};
+use crate::{
+    needs::USE,
+    programs::{self, Loading},
+    revocation::Held,
+    survival,
+};
 
 /// Domains with this attribute are killed when memory that they have mapped is taken away.
 const KILLED: &str = "killed_when_revoked";
@@ -38,13 +43,10 @@ impl Enforcer {
         {
             return Ok(());
         }
-        if self.revalidation.is_none() {
-            self.revalidation = Some(crate::survival::load(pins, &[USE.to_owned()], &[], 0)?);
+        if self.revalidation.is_empty() {
+            self.revalidation = survival::load(pins, &[USE.to_owned()], &Loading::default())?;
         }
-        if let Some(program) = &self.revalidation {
-            programs::attach(pins, program)?;
-        }
-        Ok(())
+        Ok(self.revalidation.iter().try_for_each(|object| programs::attach(pins, object))?)
     }
 
     /// Scans for what is held against the policy in force. Returns the hook that is needed for it.

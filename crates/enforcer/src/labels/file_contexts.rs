@@ -59,6 +59,8 @@ pub struct Specification<'t> {
     pub text: &'t str,
     /// The expression that paths must match.
     pub expression: &'t str,
+    /// The kind of files, for example `-d`; `None`: all.
+    pub kind: Option<&'t str>,
     /// The context; `None` for `<<none>>`.
     pub context: Option<&'t str>,
 }
@@ -69,7 +71,8 @@ pub fn specifications(text: &str) -> impl Iterator<Item = Specification<'_>> {
         let mut words = text.split_whitespace();
         let expression = words.next().filter(|first| !first.starts_with('#'))?;
         let context = words.next_back()?;
-        Some(Specification { line, text, expression, context: Some(context).filter(|context| *context != NONE) })
+        let context = Some(context).filter(|context| *context != NONE);
+        Some(Specification { line, text, expression, kind: words.next(), context })
     })
 }
 
@@ -87,6 +90,8 @@ struct Line {
     prefix: Vec<u8>,
 }
 
+/// How many lines libselinux checks at once.
+const CHECKED_LINES: usize = 64;
 /// With fewer lines than this, splitting off a part is not worth it.
 const MIN_LINES: usize = 48;
 /// How many paths are looked up in a directory before it gets a part of its own.
@@ -114,8 +119,7 @@ enum Below {
 }
 
 impl FileContexts {
-    /// Compiles the text of a `file_contexts`. Each expression must be valid, and each context must have the form of
-    /// one.
+    /// Reads the text of a `file_contexts`. Each expression must be valid, and each context must have the form of one.
     pub fn new(text: &str) -> Result<Self, FileContextsError> {
         Self::checked(text, |_| Ok(()))
     }
@@ -129,7 +133,9 @@ impl FileContexts {
             }
             check(context).map_err(|reason| FileContextsError::Line { line, reason })?;
         }
-        let handle = Handle::new(text).map_err(refusal)?;
+        refuse_repeated(text)?;
+        check_lines(text)?;
+        let handle = Handle::new(text).map_err(|cause| refusal(cause, 0))?;
         let lines: Vec<Line> = specifications(text)
             .map(|found| Line { text: found.text.to_owned(), prefix: prefix(found.expression) })
             .collect();
@@ -205,14 +211,38 @@ impl Part {
     }
 }
 
-/// Takes a message like `line N has invalid regex ...` apart.
-fn refusal(refusal: Refusal) -> FileContextsError {
+/// Lets libselinux check a text. It compares each line with each other one: for a whole policy's, that takes longer than
+/// all else.
+fn check_lines(text: &str) -> Result<(), FileContextsError> {
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let mut parts = (0..).step_by(CHECKED_LINES).zip(lines.chunks(CHECKED_LINES));
+    parts.try_for_each(|(before, part)| Handle::check(&part.concat()).map_err(|cause| refusal(cause, before)))
+}
+
+/// Refuses a second line for the same files, as libselinux does where it compares them.
+fn refuse_repeated(text: &str) -> Result<(), FileContextsError> {
+    let mut known: HashMap<&str, Vec<Specification<'_>>> = HashMap::new();
+    for found in specifications(text) {
+        let Specification { line, expression, kind, .. } = found;
+        let same = known.entry(expression).or_default();
+        let meets = |other: &&Specification<'_>| kind.is_none() || other.kind.is_none() || kind == other.kind;
+        if let Some(other) = same.iter().find(meets) {
+            let reason = format!("line {} has a context for `{expression}` already: remove one of them", other.line);
+            return Err(FileContextsError::Line { line, reason });
+        }
+        same.push(found);
+    }
+    Ok(())
+}
+
+/// Takes a message like `line N has invalid regex ...` apart, which counts from the line after `before`.
+fn refusal(refusal: Refusal, before: usize) -> FileContextsError {
     let message = match refusal {
         Refusal::Said(message) => message,
         Refusal::Io(cause) => return FileContextsError::Io { cause },
     };
     let numbered = message.strip_prefix("line ").and_then(|rest| rest.split_once(' '));
-    match numbered.and_then(|(line, reason)| Some((line.parse().ok()?, reason.to_owned()))) {
+    match numbered.and_then(|(line, reason)| Some((before + line.parse::<usize>().ok()?, reason.to_owned()))) {
         Some((line, reason)) => FileContextsError::Line { line, reason },
         None => FileContextsError::Refused { reason: message },
     }
@@ -314,9 +344,27 @@ mod tests {
     }
 
     #[test]
+    fn tells_the_line_of_what_is_wrong_in_a_long_text() {
+        let good: String = (0..1000).map(|n| format!("/{n}(/.*)? u:r:t\n")).collect();
+        assert_eq!(line(&format!("{good}/b(c u:r:t\n/z u:r:t\n")), 1001);
+        assert_eq!(line(&format!("{good}/7(/.*)? u:r:t\n")), 1001);
+    }
+
+    #[test]
     fn refuses_two_contexts_for_one_expression() {
-        let error = FileContexts::new("/a u:r:t\n/a u:r:x\n").unwrap_err();
-        assert!(error.to_string().contains("/a"), "{error}");
+        let agrees = |text: &str| {
+            let found = FileContexts::new(text);
+            assert_eq!(found.is_ok(), Handle::check(text).is_ok(), "libselinux, on {text}: {found:?}");
+            found.map(drop).map_err(|cause| cause.to_string())
+        };
+        let said = "file_contexts, line 2: line 1 has a context for `/a` already: remove one of them";
+        for kinds in [["", ""], ["--", "--"], ["", "-d"], ["-d", ""]] {
+            let text = format!("/a {} u:r:t\n/a {} u:r:x\n", kinds[0], kinds[1]);
+            assert_eq!(agrees(&text).unwrap_err(), said);
+        }
+        agrees("/a u:r:t\n/a u:r:t\n").unwrap_err();
+        agrees("/a u:r:t\n/a <<none>>\n").unwrap_err();
+        agrees("/a -- u:r:t\n/a -d u:r:x\n/a. u:r:t\n").unwrap();
     }
 
     #[test]

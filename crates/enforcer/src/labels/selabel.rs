@@ -31,20 +31,32 @@ unsafe impl Send for Handle {}
 
 // c/file_contexts.c, and <selinux/label.h>.
 unsafe extern "C" {
-    fn tollgate_file_contexts_open(path: *const c_char, text: *mut c_char, size: usize) -> *mut c_void;
+    fn tollgate_file_contexts_open(path: *const c_char, validate: c_int, text: *mut c_char, size: usize)
+    -> *mut c_void;
     fn selabel_lookup_raw(handle: *mut c_void, context: *mut *mut c_char, path: *const c_char, mode: c_int) -> c_int;
     fn selabel_close(handle: *mut c_void);
 }
 
 impl Handle {
-    /// Compiles a text.
+    /// Reads a text whose lines are known to be valid. An expression is compiled when it is first compared.
     pub(super) fn new(text: &str) -> Result<Self, Refusal> {
+        Self::open(text, false)
+    }
+
+    /// Checks each line of a text. libselinux compares it with each other one, so the text should be short.
+    pub(super) fn check(text: &str) -> Result<(), Refusal> {
+        Self::open(text, true).map(drop)
+    }
+
+    fn open(text: &str, validate: bool) -> Result<Self, Refusal> {
         let file = in_memory(text).map_err(Refusal::Io)?;
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         let name = CString::new(path.as_str()).map_err(|cause| Refusal::Io(cause.into()))?;
         let mut message = [0u8; 512];
         // SAFETY: the path ends in NUL, `message` has the length that is said, and what is written to it ends in NUL.
-        let handle = unsafe { tollgate_file_contexts_open(name.as_ptr(), message.as_mut_ptr().cast(), message.len()) };
+        let handle = unsafe {
+            tollgate_file_contexts_open(name.as_ptr(), validate.into(), message.as_mut_ptr().cast(), message.len())
+        };
         let cause = io::Error::last_os_error();
         let message = String::from_utf8_lossy(&message);
         let message = message.trim_end_matches('\0').trim();

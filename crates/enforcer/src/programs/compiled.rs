@@ -69,7 +69,12 @@ const TEMPLATE: &str = "generation_template";
 impl Compiled {
     /// The programs of hooks.
     pub(super) fn enforcer(&self) -> Result<OpenObject, ProgramsError> {
-        listen("read the programs", || ObjectBuilder::default().name("tollgate")?.open_memory(self.enforcer))
+        listen("read the programs", || self.open())
+    }
+
+    /// The same, by a thread whose errors somebody else reports.
+    pub(super) fn open(&self) -> libbpf_rs::Result<OpenObject> {
+        ObjectBuilder::default().name("tollgate")?.open_memory(self.enforcer)
     }
 
     /// What network devices run, with the same maps.
