@@ -25,7 +25,7 @@ use tollgate_study::{
 use crate::output;
 
 /// The studies that the program contains, by name.
-const BUILT_IN: [(&str, &str); 11] = [
+const BUILT_IN: [(&str, &str); 12] = [
     ("quick", include_str!("../../../../studies/quick.toml")),
     ("modules", include_str!("../../../../studies/modules.toml")),
     ("reference", include_str!("../../../../studies/reference.toml")),
