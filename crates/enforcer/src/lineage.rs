@@ -129,7 +129,9 @@ impl Search<'_> {
     /// Whether a task may have lost a label, or have that of an earlier task. A task that is ending executes nothing any
     /// more.
     fn is_suspect(&self, task: &tg_lineage) -> bool {
-        (label(task).is_none() || (self.off && task.plain != 0)) && self.window.contains(&task.began) && task.program != 0
+        (label(task).is_none() || (self.off && task.plain != 0))
+            && self.window.contains(&task.began)
+            && task.program != 0
     }
 
     fn origin(&mut self, task: &tg_lineage) -> Origin {
