@@ -167,7 +167,7 @@ mod tests {
         progress.thread(Duration::from_secs(9));
         progress.begin("reading");
         progress.begin("loading");
-        [3, 5].map(|seconds| progress.thread(Duration::from_secs(seconds)));
+        [3, 5].into_iter().for_each(|seconds| progress.thread(Duration::from_secs(seconds)));
         let took = progress.took();
         assert_eq!(
             took.iter().map(|took| (took.what, took.threads.len())).collect::<Vec<_>>(),

@@ -40,6 +40,7 @@ impl Operation for Storm {
         for _ in 0..CHILDREN {
             // SAFETY: the child makes two system calls, with pointers to what the parent has prepared.
             match unsafe { fork() }? {
+                // SAFETY: the pointers lead to what the parent has prepared, and the array ends with a null pointer.
                 ForkResult::Child => unsafe {
                     libc::execve(path, arguments.as_ptr(), arguments[1..].as_ptr());
                     libc::_exit(libc::EXIT_FAILURE)
