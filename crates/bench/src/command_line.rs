@@ -172,7 +172,9 @@ mod tests {
 
     /// Without the rest that is given to the machine.
     fn run(line: &Arc<CommandLine>, folder: &std::path::Path) -> Result<(), String> {
-        let runs = line.start(&place(folder)).map_err(|error| error.to_string())?;
+        // The folder is emptied when its place is dropped.
+        let place = place(folder);
+        let runs = line.start(&place).map_err(|error| error.to_string())?;
         for script in [&line.before, &line.run] {
             runs.execute(script).map_err(|error| error.to_string())?;
         }
@@ -203,7 +205,8 @@ mod tests {
     fn ends_what_the_set_up_has_left_in_the_background() {
         let folder = tempfile::tempdir().unwrap();
         let line = line("sleep 1000 & echo $! >process", "true");
-        let runs = line.start(&place(folder.path())).unwrap();
+        let place = place(folder.path());
+        let runs = line.start(&place).unwrap();
         let process = std::fs::read_to_string(folder.path().join("process")).unwrap();
         let process = PathBuf::from(format!("/proc/{}/stat", process.trim()));
         assert!(process.exists());

@@ -303,7 +303,7 @@ fn refuses_commands_that_cannot_be_measured() {
         ("\"/usr/local", "\"usr/local", "begins with `/`"),
         ("kernels = [", "clock = \"wall\"\nkernels = [", "on the instruction clock"),
         ("\"sort\"]", "\"sort:d4\"]", "it takes tmpfs, ext4 or rootfs"),
-        ("\"sort\"]", "\"sort\", \"srot\"]", "did you mean \"sort\"?"),
+        ("\"sort\"]", "\"sort\", \"srot\"]", "unknown workload \"srot\""),
     ] {
         assert!(COMMANDS.contains(from), "{from}");
         let error = Study::parse("s.toml", &COMMANDS.replacen(from, to, 1)).unwrap_err().to_string();

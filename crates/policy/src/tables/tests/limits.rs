@@ -72,9 +72,9 @@ fn refuses_tables_above_their_capacity() {
         policy.roles = (0..=count).map(role).collect();
         policy
     };
-    let error = refused(&roles(2100));
-    assert!(matches!(error, TableLimit::Capacity { section: "sets of types and roles", needs } if needs > 8 << 20));
-    build(&roles(1000)).unwrap();
+    let error = refused(&roles(7000));
+    assert!(matches!(error, TableLimit::Capacity { section: "sets of types and roles", needs } if needs > 32 << 20));
+    build(&roles(6000)).unwrap();
 }
 
 /// Each type may do something to the next one.
@@ -116,10 +116,10 @@ fn refuses_a_matrix_that_takes_too_much_memory_to_make() {
 #[test]
 fn refuses_more_keys_than_there_is_room_for() {
     let mut policy = policy();
-    policy.roles.resize(601, Role::default());
-    let allows = |to| (1..=600).flat_map(move |role| (1..=to).map(move |new| (role, new)));
-    policy.role_allows = allows(600).collect();
-    assert!(matches!(refused(&policy), TableLimit::Keys { keys: 360_000, .. }));
+    policy.roles.resize(1201, Role::default());
+    let allows = |to| (1..=1200).flat_map(move |role| (1..=to).map(move |new| (role, new)));
+    policy.role_allows = allows(1200).collect();
+    assert!(matches!(refused(&policy), TableLimit::Keys { keys: 1_440_000, .. }));
     policy.role_allows = allows(300).collect();
     build(&policy).unwrap();
 }
