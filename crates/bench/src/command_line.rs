@@ -171,10 +171,8 @@ mod tests {
     }
 
     /// Without the rest that is given to the machine.
-    fn run(line: &Arc<CommandLine>, folder: &std::path::Path) -> Result<(), String> {
-        // The folder is emptied when its place is dropped.
-        let place = place(folder);
-        let runs = line.start(&place).map_err(|error| error.to_string())?;
+    fn run(line: &Arc<CommandLine>, place: &Place) -> Result<(), String> {
+        let runs = line.start(place).map_err(|error| error.to_string())?;
         for script in [&line.before, &line.run] {
             runs.execute(script).map_err(|error| error.to_string())?;
         }
@@ -185,8 +183,10 @@ mod tests {
     fn runs_in_the_measured_folder_and_as_often_as_wanted() {
         let folder = tempfile::tempdir().unwrap();
         let line = line("echo once >>set-up", "[ -s set-up ]; set -C; pwd >made");
+        // The folder goes with its place.
+        let place = place(folder.path());
         for _ in 0..2 {
-            run(&line, folder.path()).unwrap();
+            run(&line, &place).unwrap();
         }
         let made = std::fs::read_to_string(folder.path().join("made")).unwrap();
         assert_eq!(made.trim(), folder.path().to_str().unwrap());
@@ -195,9 +195,10 @@ mod tests {
     #[test]
     fn reports_what_a_script_says_when_a_step_of_it_fails() {
         let folder = tempfile::tempdir().unwrap();
-        let error = run(&line("", "echo first >&2; echo no such luck >&2; false; true"), folder.path()).unwrap_err();
+        let place = place(folder.path());
+        let error = run(&line("", "echo first >&2; echo no such luck >&2; false; true"), &place).unwrap_err();
         assert_eq!(error, "exit status: 1: no such luck");
-        let error = run(&line("exit 3", "true"), folder.path()).unwrap_err();
+        let error = run(&line("exit 3", "true"), &place).unwrap_err();
         assert_eq!(error, "the set-up of mine: exit status: 3: it does not say why");
     }
 
