@@ -148,8 +148,8 @@ fn reports_a_panic_in_the_kernels_own_words() {
 
 #[test]
 fn reports_a_guest_that_runs_out_of_memory() {
-    let arguments = ["--memory", "144", "--clock", "instructions", "--", "tail", "/dev/zero"];
-    run_guest(&Scratch::new(), &arguments).refused(&["144 MiB", "--memory", "Out of memory"]);
+    let arguments = ["--memory", "160", "--clock", "instructions", "--", "tail", "/dev/zero"];
+    run_guest(&Scratch::new(), &arguments).refused(&["160 MiB", "--memory", "Out of memory"]);
 }
 
 #[test]

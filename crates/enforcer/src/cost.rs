@@ -31,7 +31,8 @@ use crate::{
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/cost.bpf.o"));
 
 /// The maps of `bpf/maps.h` that its programs use. The others are not made.
-const MAPS: [&str; 7] = ["generation_template", "generations", "sids", "tasks", "credentials", "differences", "events"];
+const MAPS: [&str; 8] =
+    ["generation_template", "generations", "sids", "tasks", "credentials", "differences", "events", "checks"];
 
 /// How many batches of questions are made at most, to find enough that are granted.
 const BATCHES: usize = 10;
