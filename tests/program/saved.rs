@@ -16,7 +16,7 @@ use crate::program::{
 };
 
 /// Seconds that a boot may take while other guests run.
-const BOOT_TIMEOUT: u32 = 300;
+const BOOT_TIMEOUT: u32 = 900;
 
 /// The parts of a machine that cannot change after it has booted.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
