@@ -7,8 +7,8 @@
  *   task_cache   task address 40 | unconfined 1, spare 7 | SID 16
  *   access_cache inode address 29 | SID 16 | permissions 19. A row is an inode; ways 0 to 2 are of
  *                subjects, by SID; way 3 holds what every live confined subject may (state.any).
- *   make_cache   directory's address 29 | SID 16 | spare 2 | names decide 1 | SID of what is made
- * 16 avc          tag 26 | generation 6 | permissions 32, by source, target and class
+ *   make_cache   directory's address 29 | SID 16 | spare 2 | names decide 1 | SID that is made 16
+ *   avc          tag 26 | generation 6 | permissions 32, by source, target and class
  *
  * Only what is granted and not audited is cached. Everything else is decided anew each time.
  * The entry of a task is written before the task runs (task_alloc), and the row of an inode is

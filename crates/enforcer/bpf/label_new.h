@@ -167,7 +167,9 @@ static __always_inline int tg_ask_to_make(__u64 subject, struct inode *dir, stru
 /* Whether a directory has this label. */
 static __always_inline int tg_is_labelled(struct inode *directory, __u32 sid)
 {
-	return directory && tg_object_of(directory).sid == sid;
+	struct tg_inode *label = directory ? tg_label_of(directory) : 0;
+
+	return label && label->sid == sid;
 }
 
 /* Whether what is made in a directory has this label without an entry in `labels`. */
