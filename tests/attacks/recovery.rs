@@ -105,7 +105,9 @@ fn leaves_unlabelled_what_a_crash_took_the_label_of_and_nothing_else() {
 fn doubts_nothing_after_an_orderly_end() {
     let scratch = Scratch::new();
     let image = disk(&scratch, "ext4", 64);
-    let made = "W sh -c 'echo > /srv/new/made; echo > /srv/open'; kill $(daemon); sleep 2; sync";
+    // However long the daemon takes to end.
+    let made = "W sh -c 'echo > /srv/new/made; echo > /srv/open'; daemon=$(daemon); kill $daemon; \
+                while [ -n \"$(tr -d '\\0' < /proc/$daemon/cmdline 2>&-)\" ]; do sleep 0.1; done; sync";
     started(&scratch, "6.1", &image).step("made", made).run_until_cut();
     let steps = started(&scratch, "6.1", &image)
         .step("labels", "tollgate label get /srv/new/made /srv/open")

@@ -95,7 +95,8 @@ static __always_inline int tg_keep_label(struct inode *inode, __u32 sid, __u32 m
 	bpf_core_read(dirty.uuid, sizeof dirty.uuid, &inode->i_sb->s_uuid);
 	if (bpf_map_update_elem(&unwritten, &key, &dirty, BPF_ANY))
 		WRITE_ONCE(state.labels_missed, 1);
-	if (!READ_ONCE(state.label_rings) && !__sync_lock_test_and_set(&state.label_rings, 1))
+	/* This is a barrier as well: who clears it sees the entry afterwards. */
+	if (!__sync_lock_test_and_set(&state.label_rings, 1))
 		tg_doorbell(TG_EVENT_LABEL, sid, key.device, key.inode);
 	return 0;
 }

@@ -145,6 +145,12 @@ impl Durable {
         }
     }
 
+    /// Whether all labels of a file system survive a restart of the machine.
+    fn survives(&self, device: u32) -> bool {
+        let notes_survive = self.notebook.as_ref().is_some_and(Notebook::survives);
+        if notes_survive { self.backlog.is_safe(device, &[]) } else { self.backlog.is_written(device) }
+    }
+
     fn forget(&mut self, place: Place) {
         if let (Some(line), Some(notebook)) = (self.notes.remove(place), &mut self.notebook) {
             // A label that stays noted belongs to a file that has an attribute.
@@ -218,6 +224,7 @@ impl Enforcer {
     /// Writes labels before this daemon ends, within a limited time, and notes the rest.
     pub fn write_last_labels(&mut self) {
         let end = Instant::now() + END_TIMEOUT;
+        self.durable.backlog.hurry(Instant::now());
         if let Err(cause) = self.write_labels_for(WRITE_TIMEOUT, Some(end)) {
             warn!(%cause, "labels: {cause}");
         }
@@ -229,10 +236,10 @@ impl Enforcer {
         }
     }
 
-    /// Whether all labels of a file system are on disk, in their files or noted.
+    /// Whether all labels of a file system survive a restart of the machine, in their files or noted.
     pub fn nothing_unwritten(&mut self, device: u32) -> Result<bool, EnforcerError> {
         self.tend_labels()?;
-        Ok(self.durable.backlog.is_safe(device, &[]))
+        Ok(self.durable.survives(device))
     }
 
     /// Number of labels that are not written to their files yet, or never will be.

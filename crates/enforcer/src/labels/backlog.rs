@@ -203,6 +203,25 @@ impl Backlog {
         })
     }
 
+    /// Whether the labels of a file system are in their files.
+    #[must_use]
+    pub fn is_written(&self, device: u32) -> bool {
+        self.entries.keys().all(|file| file.device != device)
+    }
+
+    /// Makes all labels due that wait for another try.
+    pub fn hurry(&mut self, now: Instant) {
+        for queue in self.queues.values_mut() {
+            for (due, file) in std::mem::take(&mut queue.waiting) {
+                let due = due.min(now);
+                queue.waiting.insert((due, file));
+                if let Some(entry) = self.entries.get_mut(&file) {
+                    entry.place = When::Waiting(due);
+                }
+            }
+        }
+    }
+
     /// Whether the label of a file is on disk, in the file or elsewhere.
     #[must_use]
     pub fn is_on_disk(&self, file: Identity) -> bool {
@@ -254,6 +273,19 @@ mod tests {
         backlog.add(file(200_001), LABEL, false);
         let taken = backlog.take(7, later);
         assert_eq!((taken.len(), taken[0].0), (BATCH, file(200_001)), "with them it is the first");
+    }
+
+    #[test]
+    fn tries_everything_at_once_before_the_end() {
+        let (mut backlog, now) = (Backlog::default(), Instant::now());
+        backlog.add(file(1), LABEL, false);
+        backlog.take(7, now);
+        assert!(!backlog.miss(file(1), LABEL.sid, now) && backlog.ready(now).is_empty());
+        backlog.hurry(now);
+        assert_eq!(backlog.take(7, now), [(file(1), LABEL)]);
+        backlog.noted(file(1));
+        assert!(backlog.is_safe(7, &[]) && !backlog.is_written(7) && backlog.is_written(8));
+        assert!(backlog.done(file(1), LABEL.sid).is_some() && backlog.is_written(7));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use std::{
     sync::mpsc::{Receiver, Sender, channel},
 };
 
+use nix::sys::statfs;
 use tempfile::NamedTempFile;
 
 use crate::labels::{
@@ -37,6 +38,7 @@ pub struct Notebook {
     /// How many orders were given, and how many of them are done.
     given: u64,
     finished: u64,
+    survives: bool,
 }
 
 impl Notebook {
@@ -55,7 +57,9 @@ impl Notebook {
             file.write_all(b"\n")?;
         }
         // The file's name must survive a crash.
-        File::open(folder)?.sync_all()?;
+        let opened = File::open(folder)?;
+        opened.sync_all()?;
+        let survives = survives(&opened)?;
         let (orders, given) = channel();
         let (tell, done) = channel();
         let (number, (begin, begun)) = (file.as_raw_fd(), channel::<()>());
@@ -70,7 +74,13 @@ impl Notebook {
         // It has its copy by then.
         let _ = begun.recv();
         drop(file);
-        Ok((Self { orders, done, given: 0, finished: 0 }, notes, refused))
+        Ok((Self { orders, done, given: 0, finished: 0, survives }, notes, refused))
+    }
+
+    /// Whether what is noted survives a restart of the machine.
+    #[must_use]
+    pub fn survives(&self) -> bool {
+        self.survives
     }
 
     /// Adds lines. Returns the number of the order.
@@ -103,6 +113,14 @@ impl Notebook {
     pub fn is_idle(&self) -> bool {
         self.given == self.finished
     }
+}
+
+/// Whether a directory is on disk, and not in memory only.
+fn survives(folder: &File) -> io::Result<bool> {
+    // RAMFS_MAGIC of linux/magic.h, which nix does not have.
+    const RAMFS_MAGIC: libc::c_long = 0x8584_58f6;
+    let kind = statfs::fstatfs(folder)?.filesystem_type();
+    Ok(kind != statfs::TMPFS_MAGIC && kind.0 != RAMFS_MAGIC)
 }
 
 fn write(mut file: File, path: &Path, orders: &Receiver<Order>, done: &Sender<io::Result<()>>) {
