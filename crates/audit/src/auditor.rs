@@ -43,6 +43,11 @@ impl Auditor {
         self.write(due);
     }
 
+    /// Whether nothing becomes due without a further denial.
+    pub(super) fn is_calm(&self) -> bool {
+        self.storm.is_calm()
+    }
+
     /// The sink that it writes to.
     pub(super) fn sink(&self) -> &Sink {
         &self.sink

@@ -24,7 +24,7 @@ use super::{
 
 /// How many denials may wait to be written. Further ones are counted as lost.
 const MAX_QUEUED: usize = 4096;
-/// How often the thread writes the counts of merged denials.
+/// How often the thread writes the counts of merged denials, if there are any.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Takes events from the daemon. The daemon never waits for them to be written.
@@ -125,7 +125,12 @@ impl Drop for Dispatcher {
 /// The thread: writes until the daemon drops its end of the queue.
 fn write(mut auditor: Auditor, receiver: &Receiver<Message>, health: &Mutex<Health>) {
     loop {
-        match receiver.recv_timeout(FLUSH_INTERVAL) {
+        let come = match auditor.is_calm() {
+            // An idle machine is not woken.
+            true => receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            false => receiver.recv_timeout(FLUSH_INTERVAL),
+        };
+        match come {
             Ok(Message::Denial(denial)) => auditor.denial(*denial),
             Ok(Message::Lost(reason, count)) => auditor.lost(reason, count),
             Err(RecvTimeoutError::Timeout) => {}

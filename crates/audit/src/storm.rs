@@ -103,6 +103,12 @@ impl Storm {
         entries
     }
 
+    /// Whether nothing is counted, so that nothing becomes due without a further denial.
+    #[must_use]
+    pub fn is_calm(&self) -> bool {
+        self.lately.is_empty() && self.over == 0
+    }
+
     /// All counts that are left, at the end.
     pub fn finish(&mut self) -> Vec<Entry> {
         self.due(Duration::MAX)

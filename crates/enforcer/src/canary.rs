@@ -47,8 +47,9 @@ use crate::{
 };
 use tollgate_client::{pidfd, status::Kind};
 
-/// How often the canary tries, and how long its answer may take. Together they are less than a second.
-const PERIOD: Duration = Duration::from_millis(250);
+/// How often the canary tries: what it is granted is reported within a second. Each try wakes an idle processor.
+const PERIOD: Duration = Duration::from_millis(800);
+/// How long its answer may take.
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(600);
 /// The switch on which all calls of BPF LSM programs depend.
 const FTRACE: &str = "/proc/sys/kernel/ftrace_enabled";

@@ -13,6 +13,7 @@ mod folder;
 mod identifiers;
 mod labelling;
 mod maps;
+mod mounted;
 mod networks;
 mod object;
 mod options;
@@ -66,6 +67,7 @@ pub use folder::Folder;
 pub(crate) use labelling::of_device;
 pub use maps::Maps;
 pub(crate) use maps::{began, task_of};
+use mounted::Mounted;
 pub use object::Known;
 pub use options::{NoteFolder, Options};
 pub use reload::Reloaded;
@@ -96,8 +98,7 @@ pub struct Enforcer {
     labelled: Report,
     written: Written,
     durable: Durable,
-    /// The mountinfo at the last labelling.
-    mounted: Vec<u8>,
+    mounted: Mounted,
     /// Up to when labels are known to be written to the files.
     checkpoints: Checkpoints,
     /// The ranges of subordinate uids and their users.
@@ -246,7 +247,7 @@ impl Enforcer {
             labelled,
             written,
             durable,
-            mounted: Vec::new(),
+            mounted: Mounted::default(),
             checkpoints: Checkpoints::default(),
             subordinates,
             pending: Pending::default(),

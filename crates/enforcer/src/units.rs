@@ -127,7 +127,9 @@ impl Units {
         // This comes before the files are read, so that changes made meanwhile are seen.
         let watched = self.watch.as_mut().map_or(Ok(()), |watch| {
             watch.take();
-            watch.look_at(&systemd::directories(&self.places.load), &self.places.local)
+            let mut watched = systemd::watched(&self.places.load);
+            watched.files.insert(self.places.local.clone());
+            watch.look_at(&watched)
         });
         let mut table = Table::read(&self.places);
         table

@@ -15,6 +15,7 @@ use std::{
 
 use anyhow::{Context, bail};
 use clap::Args;
+use nix::sys::prctl::set_thp_disable;
 use tollgate_audit::sink;
 use tollgate_client::{after_gap::AfterGap, descriptors::Descriptors};
 use tollgate_enforcer::{
@@ -127,6 +128,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if !arguments.foreground && !arguments.once && env::var_os(BACKGROUND).is_none() {
         return in_background();
     }
+    // Otherwise the kernel looks for huge pages again and again in the memory of a daemon that needs none (khugepaged).
+    let _small = set_thp_disable(true);
     let progress = Progress::default();
     progress.begin("reading the policy");
     let options = Options {

@@ -37,8 +37,8 @@ use crate::{
 
 /// The interval at which checkpoints move forward, if anything has changed.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// For how many intervals after the last change they still move, so that no change is newer than they are.
-const INTERVALS_AFTER_CHANGE: usize = 4;
+/// How many intervals after a change they move: then no change of its interval is newer than they are.
+const INTERVALS_AFTER_CHANGE: usize = 3;
 /// If the clock jumps by more than this (in nanoseconds), it was set.
 const CLOCK_TOLERANCE: Moment = 100_000_000;
 /// A hook that is running has noted its label after this time.
@@ -61,6 +61,8 @@ type Bits = u64;
 pub(super) struct Checkpoints {
     /// What changed in the last intervals, the newest first.
     changed: [Bits; INTERVALS_AFTER_CHANGE],
+    /// What changed before that, and has not been covered by a checkpoint yet.
+    due: Bits,
     moved: Option<Instant>,
     /// The difference between the wall clock and the clock that nobody can set.
     clock: Option<Moment>,
@@ -82,11 +84,11 @@ impl Checkpoints {
     /// Begins the next interval.
     fn next(&mut self) {
         self.changed.rotate_right(1);
-        self.changed[0] = 0;
+        self.due |= std::mem::take(&mut self.changed[0]);
     }
 
     fn all(&self) -> Bits {
-        self.changed.iter().fold(0, |all, bits| all | bits)
+        self.changed.iter().fold(self.due, |all, bits| all | bits)
     }
 }
 
@@ -207,8 +209,10 @@ impl Enforcer {
         if self.checkpoints.clock.replace(clock).is_some_and(|before| (clock - before).abs() > CLOCK_TOLERANCE) {
             self.checkpoints.changed(None);
         }
-        if let Err(cause) = self.move_on(now(ClockId::CLOCK_REALTIME) - MARGIN, 1) {
-            self.checkpoints.writing.running().failed.push(cause.to_string());
+        let due = self.checkpoints.due;
+        match self.move_on(due, now(ClockId::CLOCK_REALTIME) - MARGIN, 1) {
+            Ok(left) => self.checkpoints.due = left,
+            Err(cause) => self.checkpoints.writing.running().failed.push(cause.to_string()),
         }
         let failed = std::mem::take(&mut self.checkpoints.writing.running().failed);
         let new = failed.iter().filter(|failure| !self.checkpoints.reported.contains(failure)).cloned().collect();
@@ -228,7 +232,7 @@ impl Enforcer {
         let from = now(ClockId::CLOCK_REALTIME);
         thread::sleep(HOOK_DURATION);
         self.checkpoints.writing.wait();
-        if let Err(cause) = self.move_on(from, MAX_ATTEMPTS) {
+        if let Err(cause) = self.move_on(self.checkpoints.all(), from, MAX_ATTEMPTS) {
             warn!(%cause, "labels: {cause}");
         }
         self.checkpoints.writing.wait();
@@ -239,7 +243,7 @@ impl Enforcer {
     /// by then are noted.
     pub(super) fn after_unmount(&self, device: u32) -> AfterCrash {
         let found = || {
-            let uuid = self.kernel_maps().ok()?.uuid(device).ok()?.filter(|uuid| *uuid != Uuid::default())?;
+            let uuid = self.kernel_maps().uuid(device).ok()?.filter(|uuid| *uuid != Uuid::default())?;
             let moved = self.checkpoints.writing.running().moved.get(&uuid).copied()?;
             let root = roots::root(device).ok()?;
             let checkpoint = Checkpoint::of(&Object::new(root.as_fd(), device).ok()?)?;
@@ -252,7 +256,7 @@ impl Enforcer {
     pub(super) fn forget_checkpoints(&self) -> Result<(), EnforcerError> {
         let writing = &self.checkpoints.writing;
         writing.wait();
-        for device in self.kernel_maps()?.kept().map_err(labelling)? {
+        for device in self.kernel_maps().kept().map_err(labelling)? {
             if !writing.has(device) {
                 writing.begin(device, Uuid::default(), Order::Remove);
             }
@@ -261,37 +265,39 @@ impl Enforcer {
         Ok(())
     }
 
-    /// Moves checkpoints to `from`, once the labels noted before that are written or noted on disk. If they are not
-    /// after some tries, the checkpoint stays where it is.
-    fn move_on(&mut self, from: Moment, tries: u32) -> Result<(), EnforcerError> {
-        let changed = self.checkpoints.all();
+    /// Moves the checkpoints of what has changed to `from`, once the labels noted before that are written or noted on
+    /// disk. If they are not after some tries, the checkpoint stays where it is. Returns those that stay.
+    fn move_on(&mut self, changed: Bits, from: Moment, tries: u32) -> Result<Bits, EnforcerError> {
+        let mut left = 0;
         if changed == 0 {
-            return Ok(());
+            return Ok(left);
         }
         self.take_active()?;
-        for device in self.kernel_maps()?.kept().map_err(labelling)? {
-            if changed & bit(device) == 0 || self.checkpoints.writing.has(device) {
+        for device in self.kernel_maps().kept().map_err(labelling)? {
+            if changed & bit(device) == 0 {
                 continue;
             }
             let mut written = false;
             for _ in 0..tries {
-                written = self.nothing_unwritten(device)?;
+                written = !self.checkpoints.writing.has(device) && self.nothing_unwritten(device)?;
                 if written {
                     break;
                 }
             }
-            if written {
+            if !written {
+                left |= bit(device);
+            } else {
                 let active = self.checkpoints.active.remove(&device).unwrap_or_default();
-                let uuid = self.kernel_maps()?.uuid(device).map_err(labelling)?.unwrap_or_default();
+                let uuid = self.kernel_maps().uuid(device).map_err(labelling)?.unwrap_or_default();
                 self.checkpoints.writing.begin(device, uuid, Order::Move(from, active));
             }
         }
-        Ok(())
+        Ok(left)
     }
 
     /// Takes the directories in which something was made for the first time.
     fn take_active(&mut self) -> Result<(), EnforcerError> {
-        for (directory, sid) in self.kernel_maps()?.take_active().map_err(labelling)? {
+        for (directory, sid) in self.kernel_maps().take_active().map_err(labelling)? {
             if !self.contexts.has(sid) {
                 self.learn();
             }
@@ -365,15 +371,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn goes_on_until_nothing_is_younger_than_the_checkpoint() {
+    fn moves_once_after_a_change_when_nothing_of_it_is_younger_than_the_checkpoint() {
         let mut checkpoints = Checkpoints::default();
         checkpoints.changed(Some(3));
-        let margin = usize::try_from(MARGIN / 1_000_000_000).unwrap();
-        for beat in 0..INTERVALS_AFTER_CHANGE {
-            assert_eq!(checkpoints.all(), 1 << 3, "{beat}");
+        for interval in 0..INTERVALS_AFTER_CHANGE {
+            assert_eq!((checkpoints.due, checkpoints.all()), (0, 1 << 3), "{interval}");
             checkpoints.next();
         }
-        assert!(checkpoints.all() == 0 && INTERVALS_AFTER_CHANGE > margin + 1);
+        assert_eq!(checkpoints.due, 1 << 3);
+        let margin = usize::try_from(MARGIN / 1_000_000_000).unwrap();
+        assert!(INTERVALS_AFTER_CHANGE > margin);
     }
 
     #[test]

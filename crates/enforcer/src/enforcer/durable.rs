@@ -255,7 +255,7 @@ impl Enforcer {
 
     /// Looks after labels: takes new ones, and starts or ends writes, without waiting long.
     pub(super) fn tend_labels(&mut self) -> Result<Written, EnforcerError> {
-        let mut pass = self.pass()?;
+        let mut pass = self.pass();
         pass.take()?;
         pass.hear_until(pass.now);
         if pass.dispatch()? {
@@ -269,7 +269,7 @@ impl Enforcer {
 
     fn write_labels_for(&mut self, patience: Duration, end: Option<Instant>) -> Result<Written, EnforcerError> {
         self.durable.look();
-        let mut pass = self.pass()?;
+        let mut pass = self.pass();
         pass.take()?;
         loop {
             pass.now = Instant::now();
@@ -292,7 +292,7 @@ impl Enforcer {
     /// Takes labels that are dirty in the map and known nowhere else: an earlier daemon took them and did not write
     /// them.
     pub(super) fn take_over_labels(&mut self) -> Result<(), EnforcerError> {
-        let maps = self.kernel_maps()?;
+        let maps = self.kernel_maps();
         for (key, value) in maps.entries(&mut |_, value| value.dirty != 0).map_err(labelling)? {
             let uuid = maps.uuid(key.device).map_err(labelling)?.unwrap_or_default();
             let noted = self.durable.notes.has(Place::of(uuid, key.into()));
@@ -305,7 +305,7 @@ impl Enforcer {
     /// noted. `mounted`: the number of the file system that has the device now, whose labels stay.
     pub(super) fn leave_device(&mut self, device: u32, mounted: Option<u32>) -> Result<(), EnforcerError> {
         self.durable.look();
-        let mut pass = self.pass()?;
+        let mut pass = self.pass();
         pass.take()?;
         pass.leave(device, mounted);
         Ok(())
@@ -313,7 +313,7 @@ impl Enforcer {
 
     /// Tells the programs which file systems have notes: a file without an attribute may have a label there.
     pub(super) fn meet_noted(&self) -> Result<(), EnforcerError> {
-        let maps = self.kernel_maps()?;
+        let maps = self.kernel_maps();
         let noted: HashSet<Uuid> = self.durable.notes.all().map(|(place, _)| place.uuid).collect();
         noted.iter().try_for_each(|uuid| maps.meet(uuid)).map_err(labelling)
     }
@@ -348,7 +348,7 @@ impl Enforcer {
     ) -> io::Result<()> {
         let sync = after_others && !is_ordered_there(device)?;
         let until = Instant::now() + if sync { SYNC_TIMEOUT } else { WRITE_TIMEOUT };
-        let mut pass = self.pass().map_err(io::Error::other)?;
+        let mut pass = self.pass();
         pass.free(device, overlay, until)?;
         let durable = &mut pass.enforcer.durable;
         let (context, state) = (pass.enforcer.contexts.text(sid), &pass.enforcer.state);

@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use libbpf_rs::{MapCore, MapFlags};
 use tollgate_abi::{
     bytes_of,
     enforcer::{
@@ -106,7 +106,7 @@ impl Enforcer {
 
     /// Labels the files of a file system that was mounted later.
     pub fn label_mount(&mut self, device: u32) -> Result<Report, EnforcerError> {
-        let mut maps = self.kernel_maps()?;
+        let mut maps = self.kernel_maps();
         let known = maps.superblock(device).map_err(labelling)?;
         if known.is_some_and(|known| known.flags & TG_SUPERBLOCK_WALKED != 0) {
             return Ok(Report::default());
@@ -132,7 +132,7 @@ impl Enforcer {
     }
 
     pub(super) fn label_files(&mut self, part: Part) -> Result<Report, EnforcerError> {
-        let mut maps = self.kernel_maps()?;
+        let mut maps = self.kernel_maps();
         let rules = self.rules()?;
         let file_contexts = self.take_file_contexts()?;
         let refused = self.refused_filesystems();
@@ -143,7 +143,7 @@ impl Enforcer {
             refused: &refused,
             doubts: self.doubts(&part),
         };
-        let kernel = self.kernel_maps()?;
+        let kernel = self.kernel_maps();
         let label_of = |file: BorrowedFd<'_>| Ok(kernel.inode(file)?.map_or(SECINITSID_UNLABELED, |label| label.sid));
         let mut contexts =
             Remembered { enforcer: self, known: HashMap::new(), deferred: HashMap::new(), without_place: 0 };
@@ -196,11 +196,7 @@ impl Enforcer {
         }
         failures.extend(self.unreported_labels());
         failures.extend(self.subordinates.look(&self.state.shares()));
-        // If nothing was mounted or unmounted, there is nothing new.
-        let mountinfo = fs::read(mountinfo()).unwrap_or_default();
-        if mountinfo == self.mounted {
-            return failures;
-        }
+        let Some(mountinfo) = self.mounted.changed() else { return failures };
         for mount in mounts::read(&mountinfo) {
             if self.filesystem_named(&mount.filesystem).is_ok_and(|found| found.is_some_and(is_kept)) {
                 match self.label_mount(mount.device) {
@@ -209,7 +205,6 @@ impl Enforcer {
                 }
             }
         }
-        self.mounted = mountinfo;
         failures
     }
 
@@ -225,7 +220,7 @@ impl Enforcer {
         // An object on which enforcement depends stays one.
         let sid = sid | self.label(file)? & TG_SID_SURVIVAL;
         self.learn();
-        let mut maps = self.kernel_maps()?;
+        let mut maps = self.kernel_maps();
         let overlay = matches!(filesystem, Kind::Overlay { .. });
         let mut kept = false;
         let mut write = |what: Write<'_>| match what {
@@ -310,19 +305,17 @@ impl Enforcer {
         refused
     }
 
-    pub(super) fn kernel_maps(&self) -> Result<KernelMaps, EnforcerError> {
-        let again = |map| MapHandle::try_from(map).map_err(map_error("open a map of labels"));
-        let (inodes, labels, superblocks) = (&self.maps.inodes, &self.maps.labels, &self.maps.superblocks);
-        Ok(KernelMaps {
-            inodes: again(inodes)?,
-            labels: again(labels)?,
-            unwritten: again(&self.maps.unwritten)?,
-            active: again(&self.maps.active)?,
-            superblocks: again(superblocks)?,
-            uuids: again(&self.maps.uuids)?,
+    pub(super) fn kernel_maps(&self) -> KernelMaps {
+        KernelMaps {
+            inodes: Arc::clone(&self.maps.inodes),
+            labels: Arc::clone(&self.maps.labels),
+            unwritten: Arc::clone(&self.maps.unwritten),
+            active: Arc::clone(&self.maps.active),
+            superblocks: Arc::clone(&self.maps.superblocks),
+            uuids: Arc::clone(&self.maps.uuids),
             shares: self.state.shares(),
             state: self.state.clone(),
-        })
+        }
     }
 }
 

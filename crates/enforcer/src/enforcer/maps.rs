@@ -5,6 +5,7 @@ use std::{
     fs, io,
     num::NonZeroU32,
     os::fd::{AsRawFd, BorrowedFd},
+    sync::Arc,
 };
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
@@ -36,19 +37,19 @@ pub struct Maps {
     /// Labels that datagram sockets have received, by sender.
     pub heard: MapHandle,
     /// Labels of inodes, in inode storage.
-    pub inodes: MapHandle,
+    pub inodes: Arc<MapHandle>,
     /// File systems that have been seen, by device.
-    pub superblocks: MapHandle,
+    pub superblocks: Arc<MapHandle>,
     /// File systems that were labelled, or seen, by UUID.
-    pub uuids: MapHandle,
+    pub uuids: Arc<MapHandle>,
     /// How to recognize an inode without attributes, by the name of its file system.
     pub bare: MapHandle,
     /// Durable labels of files.
-    pub labels: MapHandle,
+    pub labels: Arc<MapHandle>,
     /// Durable labels that have become dirty.
-    pub unwritten: MapHandle,
+    pub unwritten: Arc<MapHandle>,
     /// Directories in which something was made.
-    pub active: MapHandle,
+    pub active: Arc<MapHandle>,
     /// What the policy says about file systems, by name.
     pub filesystems: MapHandle,
     /// Labels by path (`genfscon`).
@@ -64,6 +65,7 @@ pub struct Maps {
 impl Maps {
     pub(super) fn open(pins: &Pins) -> Result<Self, ProgramsError> {
         let map = |name| programs::map(pins, name);
+        let shared = |name| map(name).map(Arc::new);
         Ok(Self {
             template: map("generation_template")?,
             generations: map("generations")?,
@@ -73,13 +75,13 @@ impl Maps {
             tasks: map("tasks")?,
             sockets: map("sockets")?,
             heard: map("heard")?,
-            inodes: map("inodes")?,
-            superblocks: map("superblocks")?,
-            uuids: map("uuids")?,
+            inodes: shared("inodes")?,
+            superblocks: shared("superblocks")?,
+            uuids: shared("uuids")?,
             bare: map("bare")?,
-            labels: map("labels")?,
-            unwritten: map("unwritten")?,
-            active: map("active")?,
+            labels: shared("labels")?,
+            unwritten: shared("unwritten")?,
+            active: shared("active")?,
             filesystems: map("filesystems")?,
             genfs: map("genfs")?,
             units: map("units")?,

@@ -76,7 +76,7 @@ impl Enforcer {
                 _ => Ok(known),
             };
         }
-        match self.kernel_maps()?.inode(file).map_err(labelling)?.filter(|label| label.sid != 0) {
+        match self.kernel_maps().inode(file).map_err(labelling)?.filter(|label| label.sid != 0) {
             Some(label) => Ok(Known { sid: label.sid, class: label.class }),
             // As tg_unseen_sid: what was in memory before the programs were has the label that all have.
             None => {
@@ -104,7 +104,7 @@ impl Enforcer {
 
     /// Likewise in another mount namespace: as the programs have seen it.
     fn place_elsewhere(&self, file: BorrowedFd<'_>) -> Result<Place, EnforcerError> {
-        let seen = self.kernel_maps()?.superblock(object(file)?.device).map_err(labelling)?;
+        let seen = self.kernel_maps().superblock(object(file)?.device).map_err(labelling)?;
         let Some(seen) = seen.filter(|seen| seen.address != 0) else {
             return Ok(Place { sid: SECINITSID_UNLABELED, fixed: None });
         };

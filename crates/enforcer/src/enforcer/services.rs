@@ -1,7 +1,7 @@
 //! Services as expected and as they run: what the kernel, the policy and proc say together.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     fs::{self, File},
     io,
     os::{fd::AsFd, unix::fs::OpenOptionsExt},
@@ -32,6 +32,8 @@ const MAX_AGE: Duration = Duration::from_secs(1);
 /// A process that has just executed a program may not be in its final domain yet, because a service executes several programs
 /// one after the other. It is examined after this time, and again until it has been there for `SETTLE_TIME`.
 const FIRST_SCAN_DELAY: Duration = Duration::from_millis(300);
+/// How many paths of programs are remembered with their labels.
+const MAX_LABELS: usize = 1024;
 /// After this time since it executed a program, a process is in its final domain.
 const SETTLE_TIME: Duration = Duration::from_millis(900);
 
@@ -51,8 +53,17 @@ pub(super) struct Memory {
     silent: BTreeSet<(u32, u64)>,
     /// Whether the policy in force differs from that of the machine's last run.
     another_policy: bool,
-    /// Domains by the types of their programs, for one generation.
-    entries: Option<(u32, BTreeMap<String, String>)>,
+    policy: Option<Said>,
+}
+
+/// What one generation says of programs.
+#[derive(Debug)]
+struct Said {
+    generation: u32,
+    /// Domains by the types of their programs.
+    entries: BTreeMap<String, String>,
+    /// Labels that `file_contexts` give to the paths of programs, as far as they were asked for.
+    labels: HashMap<PathBuf, Option<String>>,
 }
 
 impl Memory {
@@ -71,7 +82,7 @@ impl Memory {
             confined: 0,
             silent: BTreeSet::new(),
             another_policy: false,
-            entries: None,
+            policy: None,
         }
     }
 }
@@ -247,7 +258,7 @@ impl Enforcer {
     /// The domain of a program by the label that `file_contexts` give to its path, and why that was not entered.
     fn by_file_contexts(&mut self, program: &Path) -> Result<Option<(String, String)>, EnforcerError> {
         // The name comes first, so that a file is opened only if an administrator has named the program.
-        let Some(default) = self.default_label(program, libc::S_IFREG)? else { return Ok(None) };
+        let Some(default) = self.label_of_program(program)? else { return Ok(None) };
         let Some(domain_) = self.entries().get(domain(&default)).cloned() else { return Ok(None) };
         let Ok(file) = File::options().read(true).custom_flags(libc::O_PATH | libc::O_NOFOLLOW).open(program) else {
             return Ok(None);
@@ -265,16 +276,35 @@ impl Enforcer {
         Ok(Some((domain_, why)))
     }
 
+    /// The label that `file_contexts` give to the path of a program. Each scan asks for the same paths.
+    fn label_of_program(&mut self, program: &Path) -> Result<Option<String>, EnforcerError> {
+        if let Some(label) = self.said().labels.get(program) {
+            return Ok(label.clone());
+        }
+        let label = self.default_label(program, libc::S_IFREG)?;
+        let known = &mut self.said().labels;
+        if known.len() >= MAX_LABELS {
+            known.clear();
+        }
+        known.insert(program.to_owned(), label.clone());
+        Ok(label)
+    }
+
     /// Domains by the types of their programs.
     pub(super) fn entries(&mut self) -> &BTreeMap<String, String> {
-        let number = self.generation.number;
-        if self.memory.entries.as_ref().is_none_or(|(of, _)| *of != number) {
+        &self.said().entries
+    }
+
+    fn said(&mut self) -> &mut Said {
+        let generation = self.generation.number;
+        let known = self.memory.policy.take().filter(|said| said.generation == generation);
+        let said = known.unwrap_or_else(|| {
             let machine = self.generation.get(TG_SID_MACHINE).map_or(0, |context| context.type_);
             let asked = |type_: u32| !self.generation.has_unconfined(type_ as usize);
-            self.memory.entries = Some((number, entry::domains(&self.generation.policy, machine, asked)));
-        }
-        static NONE: BTreeMap<String, String> = BTreeMap::new();
-        self.memory.entries.as_ref().map_or(&NONE, |(_, entries)| entries)
+            let entries = entry::domains(&self.generation.policy, machine, asked);
+            Said { generation, entries, labels: HashMap::new() }
+        });
+        self.memory.policy.insert(said)
     }
 
     fn remember(&mut self, processes: &[Process]) {

@@ -68,7 +68,7 @@ impl Enforcer {
     }
 
     fn protect_file(&self, file: &File) -> Result<(), EnforcerError> {
-        let (file, mut maps) = (file.as_fd(), self.kernel_maps()?);
+        let (file, mut maps) = (file.as_fd(), self.kernel_maps());
         let sid = self.label(file)? | TG_SID_SURVIVAL;
         let mut label = maps.inode(file).map_err(labelling)?.unwrap_or_default();
         if self.filesystem(file)?.is_some_and(is_kept) {

@@ -5,6 +5,7 @@ use std::{
     collections::HashSet,
     io,
     os::fd::{AsRawFd, BorrowedFd},
+    sync::Arc,
 };
 
 use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle};
@@ -71,17 +72,17 @@ pub trait Maps {
 #[derive(Debug)]
 pub struct KernelMaps {
     /// Labels in force, in inode storage. A plain inode has none until it is asked about.
-    pub inodes: MapHandle,
+    pub inodes: Arc<MapHandle>,
     /// Durable labels.
-    pub labels: MapHandle,
+    pub labels: Arc<MapHandle>,
     /// Durable labels that have become dirty.
-    pub unwritten: MapHandle,
+    pub unwritten: Arc<MapHandle>,
     /// Directories in which something was made.
-    pub active: MapHandle,
+    pub active: Arc<MapHandle>,
     /// File systems, by device.
-    pub superblocks: MapHandle,
+    pub superblocks: Arc<MapHandle>,
     /// File systems that were labelled, or seen, by UUID.
-    pub uuids: MapHandle,
+    pub uuids: Arc<MapHandle>,
     /// Who holds how many places in `labels`.
     pub shares: Shares,
     /// The programs' variables.
@@ -254,28 +255,20 @@ impl KernelMaps {
 
     /// The devices of file systems whose labels are kept and known.
     pub fn kept(&self) -> io::Result<Vec<u32>> {
-        let mut kept = Vec::new();
-        for key in self.superblocks.keys() {
-            let device = key.get(..4).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_ne_bytes);
-            let walked = |found: &tg_superblock| found.flags & TG_SUPERBLOCK_WALKED != 0;
-            if self.superblock(device)?.is_some_and(|found| found.behaviour == TG_FS_XATTR && walked(&found)) {
-                kept.push(device);
-            }
-        }
-        Ok(kept)
+        let all = self.superblocks.lookup_batch(BATCH, MapFlags::ANY, MapFlags::ANY).map_err(io::Error::other)?;
+        let is_kept = |found: &tg_superblock| found.behaviour == TG_FS_XATTR && found.flags & TG_SUPERBLOCK_WALKED != 0;
+        let device = |key: &[u8]| key.first_chunk().map(|device| u32::from_ne_bytes(*device));
+        Ok(all
+            .filter(|(_, value)| superblock_of(value).as_ref().is_some_and(is_kept))
+            .filter_map(|(key, _)| device(&key))
+            .collect())
     }
 
     /// What is known of a file system.
     pub fn superblock(&self, device: u32) -> io::Result<Option<tg_superblock>> {
         let key = u64::from(device).to_ne_bytes();
         let value = self.superblocks.lookup(&key, MapFlags::ANY).map_err(io::Error::other)?;
-        Ok(value.and_then(|bytes| {
-            let (first, uuid) = bytes.split_at_checked(32)?;
-            let [low, high, generation, sid, behaviour, node, flags, number] = words(first)?;
-            let address = u64::from(low) | u64::from(high) << 32;
-            let uuid = uuid.try_into().ok()?;
-            Some(tg_superblock { address, generation, sid, behaviour, node, flags, number, uuid })
-        }))
+        Ok(value.as_deref().and_then(superblock_of))
     }
 
     /// Labels of this file system are known, here or in notes: what its files' attributes say is not all.
@@ -324,6 +317,14 @@ fn key_of(bytes: &[u8]) -> Option<tg_label_key> {
     let (numbers, _) = bytes.as_chunks::<8>();
     let [inode, subvolume] = [*numbers.first()?, *numbers.get(1)?].map(u64::from_ne_bytes);
     Some(tg_label_key { inode, subvolume, device, generation })
+}
+
+fn superblock_of(bytes: &[u8]) -> Option<tg_superblock> {
+    let (first, uuid) = bytes.split_at_checked(32)?;
+    let [low, high, generation, sid, behaviour, node, flags, number] = words(first)?;
+    let address = u64::from(low) | u64::from(high) << 32;
+    let uuid = uuid.try_into().ok()?;
+    Some(tg_superblock { address, generation, sid, behaviour, node, flags, number, uuid })
 }
 
 fn value_of(bytes: &[u8]) -> Option<tg_label_value> {

@@ -63,16 +63,27 @@ pub fn is_known(load: &[PathBuf], unit: &Name) -> bool {
     files.any(|file| file.exists())
 }
 
-/// The directories to watch: those of the load path, of drop-ins, and of files that are linked.
-pub(super) fn directories(load: &[PathBuf]) -> Vec<PathBuf> {
+/// What to watch.
+#[derive(Debug, Default)]
+pub(super) struct Watched {
+    /// Directories in which everything counts.
+    pub(super) directories: BTreeSet<PathBuf>,
+    /// Single files elsewhere.
+    pub(super) files: BTreeSet<PathBuf>,
+}
+
+/// The directories of a load path and of drop-ins, and the files that are linked there.
+pub(super) fn watched(load: &[PathBuf]) -> Watched {
     let files = Files::find(load, &mut Vec::new());
     let drop_ins = files.drop_ins.values().flat_map(BTreeMap::values);
-    let linked = files.units.values().chain(drop_ins).filter_map(|path| fs::canonicalize(path).ok());
-    let linked = linked.filter_map(|path| path.parent().map(Path::to_owned));
-    let empty = load.iter().flat_map(|directory| entries(directory).unwrap_or_default());
-    let empty = empty.filter(|path| path.extension().is_some_and(|end| end == "d"));
-    let all: BTreeSet<PathBuf> = load.iter().cloned().chain(linked).chain(empty).collect();
-    all.into_iter().collect()
+    let linked = files.units.values().chain(drop_ins).filter_map(|path| {
+        let target = fs::canonicalize(path).ok()?;
+        // Masked units are links to /dev/null, to which everybody writes.
+        (target != *path && target.is_file()).then_some(target)
+    });
+    let all = load.iter().flat_map(|directory| entries(directory).unwrap_or_default());
+    let drop_ins = all.filter(|path| path.extension().is_some_and(|end| end == "d"));
+    Watched { directories: load.iter().cloned().chain(drop_ins).collect(), files: linked.collect() }
 }
 
 impl Files {

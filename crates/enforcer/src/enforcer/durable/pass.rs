@@ -40,9 +40,9 @@ pub(super) struct Pass<'e> {
 }
 
 impl Enforcer {
-    pub(super) fn pass(&mut self) -> Result<Pass<'_>, EnforcerError> {
-        let maps = self.kernel_maps()?;
-        Ok(Pass { maps, enforcer: self, written: Written::default(), now: Instant::now() })
+    pub(super) fn pass(&mut self) -> Pass<'_> {
+        let maps = self.kernel_maps();
+        Pass { maps, enforcer: self, written: Written::default(), now: Instant::now() }
     }
 }
 
