@@ -1,4 +1,5 @@
-//! The canary: a process that is allowed nothing, and keeps trying. If one of its acts succeeds, hooks do not run.
+//! The canary: a process that is allowed nothing, and keeps trying, one act after the other. If one of its acts succeeds,
+//! hooks do not run.
 //!
 //! A thread of the daemon keeps it, because the daemon itself may be busy for a long time. Questions and answers go
 //! through shared memory and a futex, so that no hook stands between them. A finding is reported at once, on standard
@@ -49,6 +50,9 @@ use tollgate_client::{pidfd, status::Kind};
 
 /// How often the canary tries: what it is granted is reported within a second. Each try wakes an idle processor.
 const PERIOD: Duration = Duration::from_millis(800);
+/// After how many tries it is looked at again which hooks have programs. If one has a program no more, its act is granted,
+/// and that is looked at then.
+const TURNS_PER_LOOK: u32 = 16;
 /// How long its answer may take.
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(600);
 /// The switch on which all calls of BPF LSM programs depend.
@@ -82,7 +86,8 @@ impl Canary {
         let watch = Watch::new(state.canary(), now());
         let shared = Arc::new(Mutex::new(Shared { watch, ..Shared::default() }));
         let (pins, shared_too, slept) = (pins.clone(), Arc::clone(&shared), slept());
-        let mut keeper = Keeper { pins, state, tasks, wake, shared: shared_too, bird: None, slept };
+        let mut keeper =
+            Keeper { pins, state, tasks, wake, shared: shared_too, bird: None, attached: ALWAYS, turn: 0, slept };
         let thread = thread::Builder::new().name("canary".into()).spawn(move || keeper.keep()).map_err(failed)?;
         Ok(Self { shared, wakes, thread: Some(thread) })
     }
@@ -142,6 +147,9 @@ struct Keeper {
     wake: UnixStream,
     shared: Arc<Mutex<Shared>>,
     bird: Option<Bird>,
+    /// The acts that hooks checked when that was last looked at, and how often the canary has tried.
+    attached: Acts,
+    turn: u32,
     /// How long the machine had been suspended since it was started.
     slept: u64,
 }
@@ -175,24 +183,36 @@ impl Keeper {
         self.bird = None;
     }
 
-    /// Lets the canary try its acts. `Ok`: whether one was granted. `Err`: why there is no answer.
+    /// Lets the canary try one of its acts. `Ok`: whether it was granted. `Err`: why there is no answer.
     fn ask(&mut self) -> Result<bool, String> {
-        let before = self.attached();
+        if self.turn.is_multiple_of(TURNS_PER_LOOK) {
+            self.attached = self.attached();
+        }
+        self.turn = self.turn.wrapping_add(1);
+        if self.attempt(acts::one_of(self.attached, self.turn))?.granted == 0 {
+            return Ok(false);
+        }
+        // A hook may have been detached meanwhile, because the policy no longer needs it.
+        self.attached = self.attached();
+        let granted = self.attempt(self.attached)?.granted;
+        Ok(granted & self.attached() != 0)
+    }
+
+    /// Lets the canary try those of these acts that it is able to. At least one of them succeeds or is denied.
+    fn attempt(&mut self, acts: Acts) -> Result<Answer, String> {
         if self.bird.is_none() {
             self.bird = Some(self.hatch()?);
         }
         let Some(bird) = &self.bird else { return Err("there is none".to_owned()) };
-        let (able, asked) = (bird.able, bird.page.ask(bird.able & before));
-        match asked.and_then(|number| bird.page.answer(number, ANSWER_TIMEOUT)) {
+        let wanted = if acts & bird.able == 0 { ALWAYS } else { acts & bird.able };
+        match bird.page.ask(wanted).and_then(|number| bird.page.answer(number, ANSWER_TIMEOUT)) {
             // Its fork failed, and its task storage was lost with that (tg_make_task): it counts as the machine's now.
             Some(Answer { granted, .. }) if granted != 0 && !self.is_confined(bird.process) => {
                 self.bird = None;
                 Err("it has lost its label; another one takes its place".to_owned())
             }
-            // A hook may have been detached meanwhile, because the policy no longer needs it.
-            Some(Answer { granted, .. }) if granted & self.attached() & able != 0 => Ok(true),
-            Some(Answer { denied, .. }) if denied != 0 => Ok(false),
-            Some(_) => Err("its acts neither succeed nor are denied".to_owned()),
+            Some(Answer { granted: 0, denied: 0 }) => Err("its acts neither succeed nor are denied".to_owned()),
+            Some(answer) => Ok(answer),
             None => {
                 self.bird = None;
                 Err(format!(

@@ -35,6 +35,13 @@ pub(super) fn of_hooks(is_attached: impl Fn(&str) -> bool) -> Acts {
     asked.fold(0, |acts, (place, _)| acts | 1 << place)
 }
 
+/// One of these acts: each has its turn.
+pub(super) fn one_of(acts: Acts, turn: u32) -> Acts {
+    let own = |place: &u32| acts >> place & 1 != 0;
+    let turn = turn.checked_rem(acts.count_ones()).unwrap_or_default();
+    (0..Acts::BITS).filter(own).nth(turn as usize).map_or(0, |place| 1 << place)
+}
+
 /// Forks the canary. It uses the page until its keeper is gone.
 pub(super) fn fork(page: &Page) -> io::Result<Pid> {
     // SAFETY: the child does system calls only, in memory of its own and in the page, and never returns.
@@ -171,6 +178,13 @@ mod tests {
         assert_eq!(of(&["file_open", "capable"]), 2);
         assert_eq!(of(&["inode_permission", "task_kill", "socket_create", FORK]), 15);
         assert_eq!(of(&[]), 0);
+    }
+
+    #[test]
+    fn gives_each_act_its_turn() {
+        let turns: Vec<Acts> = (0..5).map(|turn| one_of(0b1101, turn)).collect();
+        assert_eq!(turns, [1, 4, 8, 1, 4]);
+        assert_eq!((one_of(0, 7), one_of(ALWAYS, 7)), (0, ALWAYS));
     }
 
     #[test]
