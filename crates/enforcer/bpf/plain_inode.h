@@ -51,7 +51,7 @@ static __always_inline __u64 tg_identity_of(struct inode *inode)
 }
 
 /* The label of a plain inode in a word, by its address; 0: it is not plain. */
-static __noinline __u64 tg_find_plain_at(__u64 inode, __u64 identity)
+TG_FUNCTION __u64 tg_find_plain_at(__u64 inode, __u64 identity)
 {
 	struct tg_plain_inode *places = tg_plain_inode_places(inode);
 
@@ -68,7 +68,7 @@ static __always_inline __u64 tg_find_plain_inode(struct inode *inode)
 }
 
 /* Returns 0 if there is no place. */
-static __noinline int tg_put_plain_at(__u64 inode, __u64 identity, __u64 label)
+TG_FUNCTION int tg_put_plain_at(__u64 inode, __u64 identity, __u64 label)
 {
 	struct tg_plain_inode *places = tg_plain_inode_places(inode);
 
@@ -84,7 +84,7 @@ static __noinline int tg_put_plain_at(__u64 inode, __u64 identity, __u64 label)
 }
 
 /* Two processors may have given one inode two places. */
-static __noinline int tg_forget_plain_inode(__u64 inode)
+TG_FUNCTION int tg_forget_plain_inode(__u64 inode)
 {
 	struct tg_plain_inode *places = tg_plain_inode_places(inode);
 

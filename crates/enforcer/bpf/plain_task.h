@@ -43,7 +43,7 @@ static __always_inline struct tg_plain_task *tg_plain_place(__u64 task)
 }
 
 /* What is known of a plain task (TG_PLAIN); 0: it is not plain. */
-static __noinline __u64 tg_find_plain(__u64 task)
+TG_FUNCTION __u64 tg_find_plain(__u64 task)
 {
 	struct tg_plain_task *place = tg_plain_place(task);
 
@@ -52,7 +52,7 @@ static __noinline __u64 tg_find_plain(__u64 task)
 
 /* Makes a task plain, or writes down what has changed in one that is. Returns 0 if there is no
  * place. */
-static __noinline int tg_put_plain(__u64 task, __u64 sids)
+TG_FUNCTION int tg_put_plain(__u64 task, __u64 sids)
 {
 	struct tg_plain_task *place = tg_plain_place(task), *places = tg_plain_places(task);
 
@@ -66,7 +66,7 @@ static __noinline int tg_put_plain(__u64 task, __u64 sids)
 }
 
 /* The task is gone, or has storage. */
-static __noinline int tg_forget_plain(__u64 task)
+TG_FUNCTION int tg_forget_plain(__u64 task)
 {
 	struct tg_plain_task *place = tg_plain_place(task);
 
