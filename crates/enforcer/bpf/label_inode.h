@@ -177,11 +177,15 @@ static __noinline int tg_keep_left_label(struct inode *inode)
 {
 	struct tg_label_value value = {.sid = SECINITSID_UNLABELED};
 	struct tg_superblock *superblock = tg_superblock_of(inode->i_sb);
-	struct tg_inode *label = tg_label_of(inode);
 	struct tg_label_key key = tg_label_key_of(inode);
+	__u32 plain = TG_PLAIN_LABEL_SID(tg_find_plain_inode(inode));
 
 	if (!superblock || superblock->behaviour != TG_FS_XATTR || !key.device)
 		return 0;
+	if (plain && plain != SECINITSID_UNLABELED)
+		return 0;
+	struct tg_inode *label = tg_label_of(inode);
+
 	if (label && label->sid &&
 	    (label->flags & TG_INODE_DURABLE || (label->sid & 0xffff) != SECINITSID_UNLABELED))
 		return 0;
