@@ -30,8 +30,8 @@ use crate::{
     workload::{Group, Operation, Prepared, Scope, Tasks, Workload},
 };
 
-/// Time for what works in the background, before a run and at its end. Tollgate's daemon writes labels every second, and looks
-/// at a file system for five seconds after the last change.
+/// Time for what works in the background, before a run and at its end. Tollgate's daemon moves the checkpoint of a file system
+/// three to four seconds after a change.
 const REST: Duration = Duration::from_secs(6);
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
