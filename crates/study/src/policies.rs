@@ -37,11 +37,10 @@ const NETWORK: (&str, &str) = ("network.cil", include_str!("network.cil"));
 const NETLABEL: [&str; 3] = ["netlabel-tools", "libnl-3-200", "libnl-genl-3-200"];
 
 /// The cache's records of the packages from which each was built.
-pub const RECORDS: [&str; 3] = [
-    "policies/4/default-bookworm-shipped/packages.json",
-    "apparmor/bookworm/packages.json",
-    "netlabel/bookworm/packages.json",
-];
+pub(crate) const SELINUX_RECORD: &str = "policies/4/default-bookworm-shipped/packages.json";
+pub(crate) const MLS_RECORD: &str = "policies/4/mls-bookworm/packages.json";
+pub(crate) const APPARMOR_RECORD: &str = "apparmor/bookworm/packages.json";
+pub(crate) const NETLABEL_RECORD: &str = "netlabel/bookworm/packages.json";
 
 /// Why a policy could not be built.
 #[derive(Debug, thiserror::Error)]
@@ -88,7 +87,13 @@ pub fn debian(cache: &Cache) -> Result<PathBuf, PolicyError> {
     Ok(debian::build(cache, Flavour::Default, Modules::Shipped)?.join(debian::BUILT))
 }
 
-/// The labels of files by the same policy.
+/// Debian's SELinux policy with 16 levels, as an installation has it: with decision tables, and as one binary policy.
+pub fn mls(cache: &Cache) -> Result<(PathBuf, PathBuf), PolicyError> {
+    let folder = debian::build(cache, Flavour::Mls, Modules::Enabled)?;
+    Ok((folder.join(debian::BUILT), folder.join(debian::IMAGE)))
+}
+
+/// The labels of files by [`debian`].
 pub fn file_contexts(cache: &Cache) -> Result<PathBuf, PolicyError> {
     Ok(debian::build(cache, Flavour::Default, Modules::Shipped)?.join(debian::FILE_CONTEXTS))
 }
@@ -151,6 +156,13 @@ fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> PolicyError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn records_the_packages_where_the_policies_are() {
+        let folder = |flavour: Flavour, modules| format!("{}/{}", flavour.folder(modules), debian::PACKAGES);
+        assert_eq!(SELINUX_RECORD, folder(Flavour::Default, Modules::Shipped));
+        assert_eq!(MLS_RECORD, folder(Flavour::Mls, Modules::Enabled));
+    }
 
     #[test]
     fn measures_in_a_domain_that_keeps_what_the_policy_promises() {

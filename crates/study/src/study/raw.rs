@@ -54,6 +54,7 @@ pub(super) struct RawConfiguration {
     pub(super) base: Option<At<String>>,
     #[serde(default)]
     pub(super) hooks: Vec<At<String>>,
+    pub(super) level: Option<At<String>>,
     #[serde(default)]
     pub(super) command_line: String,
 }

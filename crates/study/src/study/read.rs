@@ -165,11 +165,17 @@ fn own_configuration(raw: &RawConfiguration) -> Result<OwnConfiguration, Wrong> 
         return wrong(hook, "`hooks` needs `base = \"bpf-empty\"`, `\"bpf-latency\"`, or one of Tollgate's");
     }
     raw.hooks.iter().try_for_each(check_hook)?;
+    let has_levels = KNOWN.iter().any(|known| known.name == base && known.has_levels());
+    if let Some(level) = raw.level.as_ref().filter(|_| !has_levels) {
+        let names: Vec<&str> = KNOWN.iter().filter(|known| known.has_levels()).map(|known| known.name).collect();
+        return wrong(level, format!("`level` needs as `base` one of {}", names.join(", ")));
+    }
     Ok(OwnConfiguration {
         name: name.clone(),
         lsm: raw.lsm.as_ref().map(|lsm| lsm.get_ref().clone()),
         base: base.to_owned(),
         hooks: raw.hooks.iter().map(|h| h.get_ref().clone()).collect(),
+        level: raw.level.as_ref().map(|level| level.get_ref().clone()),
         command_line: raw.command_line.clone(),
     })
 }
