@@ -138,6 +138,7 @@ fn head() -> Head {
             figure: Figure::Minimum,
             threshold: 1.0,
             published: vec![Published {
+                rows: Vec::new(),
                 source: "a table of a paper".to_owned(),
                 kernel: Some("6.1".to_owned()),
                 baseline: [("stat".to_owned(), 3916.0)].into(),

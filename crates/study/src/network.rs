@@ -112,7 +112,7 @@ impl Labelling {
                 at_use: false,
                 counted: false,
                 daemon: false,
-                network: self.networks().map(|(path, _)| path.into()),
+                network: self.networks(policy).map(|(path, _)| path.into()),
             },
         }
     }
@@ -129,11 +129,12 @@ impl Labelling {
     }
 
     /// The file of labelled networks: its path, and its text.
-    fn networks(self) -> Option<(&'static str, &'static str)> {
-        match self {
-            Self::Beside => Some(("/policy/beside.toml", include_str!("network/beside.toml"))),
-            Self::Cipso => Some(("/policy/cipso.toml", include_str!("network/cipso.toml"))),
-            Self::Sealed => Some(("/policy/sealed.toml", include_str!("network/sealed.toml"))),
+    fn networks(self, policy: Policy) -> Option<(&'static str, &'static str)> {
+        match (self, policy) {
+            (Self::Beside, _) => Some(("/policy/beside.toml", include_str!("network/beside.toml"))),
+            (Self::Cipso, Policy::Network) => Some(("/policy/cipso.toml", include_str!("network/cipso.toml"))),
+            (Self::Cipso, Policy::Mls) => Some(("/policy/ranges.toml", include_str!("network/ranges.toml"))),
+            (Self::Sealed, _) => Some(("/policy/sealed.toml", include_str!("network/sealed.toml"))),
             _ => None,
         }
     }
@@ -187,7 +188,7 @@ impl Labelling {
                 image.host_file(&from, to)?;
             }
         }
-        if let Some((path, text)) = self.networks() {
+        if let Some((path, text)) = self.networks(policy) {
             image.content(path, 0o644, text.as_bytes());
         }
         match self {

@@ -21,7 +21,7 @@ pub use command::OwnCommand;
 pub use figure::Figure;
 pub use header::{Printed, StudyHeader};
 pub use latency::Latency;
-pub use published::Published;
+pub use published::{PrintedRow, Published};
 
 /// The kernel name of the running host.
 pub const HOST: &str = "host";

@@ -41,7 +41,7 @@ pub(super) static WORKLOADS: &[Workload] = &[
     network("ping-pong", "round trips over TCP of 1, 16, 64, 256 and 1,024 bytes", exchange::ping_pong),
     network(
         "exchange",
-        "16, 32 and 64 KB sent and received at once over TCP, without waiting in calls",
+        "twice 16, 32 and 64 KB sent and received at once over TCP, without waiting in calls",
         exchange::at_once,
     ),
 ];
