@@ -40,7 +40,8 @@ fn repeats_each_of_the_fifteen_printed_rows() {
 fn puts_workloads_at_levels_with_up_to_all_categories() {
     let study = study("mls-levels");
     for base in ["selinux-mls", "selinux-mls-cipso", "tollgate-mls", "tollgate-mls-cipso"] {
-        let levels: Vec<&str> = study.own.iter().filter(|own| own.base == base).filter_map(|own| own.level.as_deref()).collect();
+        let levels: Vec<&str> =
+            study.own.iter().filter(|own| own.base == base).filter_map(|own| own.level.as_deref()).collect();
         assert!(levels.contains(&"s0") && levels.contains(&"s0:c0.c1023"), "{base}: {levels:?}");
     }
 }
@@ -142,7 +143,12 @@ mod whole {
                 let of = |row: &&str| self.percent(name, "none", row);
                 let worst = STORAGE.iter().max_by(|a, b| of(a).total_cmp(&of(b))).unwrap();
                 let figure = format!("{worst} {:+.1} %, copy-1:ext4 {:+.1} %", of(worst), of(&"copy-1:ext4"));
-                self.claim(&format!("worst row of storage under {name}"), &figure, "copy-1:ext4", *worst == "copy-1:ext4");
+                self.claim(
+                    &format!("worst row of storage under {name}"),
+                    &figure,
+                    "copy-1:ext4",
+                    *worst == "copy-1:ext4",
+                );
             }
         }
 
@@ -154,7 +160,12 @@ mod whole {
                 self.claim(&format!("{row} under SELinux"), &figure, "labels most of it", all - hooks > hooks);
                 let ours = self.percent("tollgate-mls-sealed", "none", row);
                 let figure = format!("{ours:+.1} %, SELinux {all:+.1} %");
-                self.claim(&format!("{row} with labels under Tollgate"), &figure, "half of SELinux's", ours <= all / 2.0);
+                self.claim(
+                    &format!("{row} with labels under Tollgate"),
+                    &figure,
+                    "half of SELinux's",
+                    ours <= all / 2.0,
+                );
             }
         }
     }

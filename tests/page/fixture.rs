@@ -138,11 +138,11 @@ fn head() -> Head {
             figure: Figure::Minimum,
             threshold: 1.0,
             published: vec![Published {
-                rows: Vec::new(),
                 source: "a table of a paper".to_owned(),
                 kernel: Some("6.1".to_owned()),
                 baseline: [("stat".to_owned(), 3916.0)].into(),
                 percent: percent.map(|(w, of)| (w.to_owned(), of.map(|(name, p)| (name.to_owned(), p)).into())).into(),
+                rows: Vec::new(),
             }],
             text: "name = \"fixture\" # </pre>".to_owned(),
         },

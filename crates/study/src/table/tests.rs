@@ -121,21 +121,21 @@ fn prints_published_figures_beside_ours() {
     let capability =
         |percent| BTreeMap::from([("open+close".to_owned(), BTreeMap::from([("capability".to_owned(), percent)]))]);
     built.study.published = vec![Published {
-        rows: Vec::new(),
         source: "a paper".to_owned(),
         kernel: Some("6.1".to_owned()),
         baseline: BTreeMap::from([("open+close".to_owned(), 6240.0)]),
         percent: capability(1.5),
+        rows: Vec::new(),
     }];
     let text = render(&built, Style::default());
     assert!(text.contains("open+close  6252 (6240)    0 (+1.5)     +27.6%"), "{text}");
     assert!(text.contains("(in brackets): a paper."), "{text}");
     built.study.published.push(Published {
-        rows: Vec::new(),
         source: "another".to_owned(),
         kernel: None,
         baseline: BTreeMap::new(),
         percent: capability(2.5),
+        rows: Vec::new(),
     });
     let text = render(&built, Style::default());
     assert!(text.contains("0 (+1.5 a) (+2.5 b)"), "{text}");

@@ -166,11 +166,11 @@ mod tests {
         let mut built =
             results(&[boot("none", 0).measured("stat", &[1000.]), boot("yama", 0).measured("stat", &[1250.])]);
         built.study.published = vec![Published {
-            rows: Vec::new(),
             source: "a paper".into(),
             kernel: Some("6.1".into()),
             baseline: BTreeMap::from([("stat".into(), 800.0)]),
             percent: BTreeMap::from([("stat".into(), BTreeMap::from([("yama".into(), 27.0), ("gone".into(), 1.0)]))]),
+            rows: Vec::new(),
         }];
         let texts = |table: &Table| -> Vec<String> {
             let cells = table.groups.iter().flat_map(|g| &g.rows).flat_map(|row| &row.cells);
@@ -229,11 +229,11 @@ mod tests {
         let mut built = results(&[measured("none", 1.0), measured("yama", 1.25)]);
         let row = |percent| BTreeMap::from([("yama".to_owned(), percent)]);
         built.study.published = vec![Published {
-            rows: Vec::new(),
             source: "a paper".into(),
             kernel: None,
             baseline: BTreeMap::new(),
             percent: BTreeMap::from([("exec".into(), row(1.0)), ("stat".into(), row(2.0)), ("gone".into(), row(3.0))]),
+            rows: Vec::new(),
         }];
         let table = percent(&built, &built.study.published[0], "6.1").unwrap();
         assert!(table.caption.starts_with("Linux 6.1: yama, difference to none"), "{}", table.caption);
