@@ -35,14 +35,14 @@ const NETWORK: (&str, &str) = ("network.cil", include_str!("network.cil"));
 
 /// What a study needs of Debian's MLS policy besides. When it changes, give the folder another number.
 const MLS: &str = include_str!("mls.cil");
-const MLS_FOLDER: &str = "policies/4/mls-bookworm-study-1";
+const MLS_FOLDER: &str = "policies/4/mls-bookworm-study-2";
 
 /// The programs of NetLabel.
 const NETLABEL: [&str; 3] = ["netlabel-tools", "libnl-3-200", "libnl-genl-3-200"];
 
 /// The cache's records of the packages from which each was built.
 pub(crate) const SELINUX_RECORD: &str = "policies/4/default-bookworm-shipped/packages.json";
-pub(crate) const MLS_RECORD: &str = "policies/4/mls-bookworm-study-1/packages.json";
+pub(crate) const MLS_RECORD: &str = "policies/4/mls-bookworm-study-2/packages.json";
 pub(crate) const APPARMOR_RECORD: &str = "apparmor/bookworm/packages.json";
 pub(crate) const NETLABEL_RECORD: &str = "netlabel/bookworm/packages.json";
 
