@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn expands_families_to_the_members_that_have_the_variant() {
         let all = expand("@all", &[]).unwrap();
-        let apart = ["@flask", "@commands", "@calls"].map(|family| expand(family, &[]).unwrap().len());
+        let apart = ["@flask", "@mls", "@commands", "@calls"].map(|family| expand(family, &[]).unwrap().len());
         assert_eq!(all.len() + apart.iter().sum::<usize>(), catalogue().len());
         assert!(!all.iter().any(|s| s.workload.group.stands_apart()));
         let paths = expand("@files:d5", &[]).unwrap();

@@ -21,7 +21,7 @@ fn source(results: &Results, published: &Published) -> Option<Block> {
         .flat_map(|k| [rows(results, published, k), baseline(results, published, k), percent(results, published, k)]);
     let mut blocks: Vec<Block> = tables.flatten().map(Block::Table).collect();
     if !published.rows.is_empty() {
-        blocks.push(Block::Notes(published.rows.iter().map(about).collect()));
+        blocks.push(Block::Notes(published.rows.iter().enumerate().map(about).collect()));
     }
     (!blocks.is_empty()).then(|| Block::Fold(Fold { title: published.source.clone(), open: true, blocks }))
 }
@@ -60,11 +60,12 @@ fn rows(results: &Results, published: &Published, kernel: &str) -> Option<Table>
 }
 
 /// What repeats a row, and what does not.
-fn about(row: &PrintedRow) -> String {
+fn about((number, row): (usize, &PrintedRow)) -> String {
     let printed = |(name, figure): (&String, &f64)| format!("{name} {figure}");
     let printed: Vec<String> = row.figures.iter().map(printed).collect();
     format!(
-        "{} (printed in {}: {}). The same: {}. Less: {}. Not said: {}.",
+        "{}. {} (printed in {}: {}). The same: {}. Less: {}. Not said: {}.",
+        number + 1,
         row.test,
         row.unit,
         printed.join(", "),
@@ -215,10 +216,10 @@ mod tests {
         assert_eq!((group.heading.as_deref(), group.rows.len()), (Some("1. a test"), 2));
         let Cell::Difference { text, .. } = &group.rows[0].cells[0] else { panic!("{group:?}") };
         assert_eq!(text, "+25.0");
-        let said = about(&built.study.published[0].rows[0]);
+        let said = about((0, &built.study.published[0].rows[0]));
         assert_eq!(
             said,
-            "a test (printed in MB/s: none 100, yama 80). The same: the calls. Less: the files. Not said: seeks."
+            "1. a test (printed in MB/s: none 100, yama 80). The same: the calls. Less: the files. Not said: seeks."
         );
     }
 
