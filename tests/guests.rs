@@ -26,19 +26,22 @@ const INTERRUPT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Whether a configuration's policy must be seen to deny something, or its packets to have labels.
 pub(crate) fn is_proved(of: &ConfigurationResult) -> bool {
-    let labels = |known: &Known| known.label(Network::Veth).is_some_and(|due| due.label.is_some());
+    let labels = |known: &Known| known.label(None, Network::Veth).is_some_and(|due| due.label.is_some());
     configuration::find(&of.name).is_some_and(|known| known.denies() || labels(known))
 }
 
 /// Configurations that only `long` measures, on every kernel: an emulated guest takes a minute to start Debian's policy under
 /// Tollgate, and the others differ from measured ones only in their mode.
-const LONG: [&str; 6] = [
+const LONG: [&str; 9] = [
     "selinux-nopolicy",
     "selinux-permissive",
     "tollgate-debian-confined",
     "tollgate-debian-at-use",
     "tollgate-debian-counted",
     "tollgate-permissive",
+    "tollgate-mls",
+    "tollgate-mls-cipso",
+    "tollgate-mls-sealed",
 ];
 
 /// A study of one kernel on the instruction clock.

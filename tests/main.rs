@@ -47,6 +47,7 @@ mod learn;
 mod long;
 #[cfg(feature = "long")]
 mod lsm_cost;
+mod mls;
 mod model;
 mod network;
 mod network_contexts;

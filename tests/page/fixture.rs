@@ -142,6 +142,7 @@ fn head() -> Head {
                 kernel: Some("6.1".to_owned()),
                 baseline: [("stat".to_owned(), 3916.0)].into(),
                 percent: percent.map(|(w, of)| (w.to_owned(), of.map(|(name, p)| (name.to_owned(), p)).into())).into(),
+                rows: Vec::new(),
             }],
             text: "name = \"fixture\" # </pre>".to_owned(),
         },

@@ -156,19 +156,20 @@ impl fmt::Display for Selection {
 }
 
 /// The families, and their groups.
-const FAMILIES: [(&str, Option<Group>); 8] = [
+const FAMILIES: [(&str, Option<Group>); 9] = [
     ("@all", None),
     ("@controls", Some(Group::Control)),
     ("@files", Some(Group::Files)),
     ("@processes", Some(Group::Processes)),
     ("@communication", Some(Group::Communication)),
     ("@flask", Some(Group::Flask)),
+    ("@mls", Some(Group::Mls)),
     ("@commands", Some(Group::Commands)),
     ("@calls", Some(Group::Calls)),
 ];
 
 /// The selections for a name in a study file or on a command line: one selection, or a family: `@controls`, `@files`,
-/// `@processes`, `@communication`, `@all` of these, `@flask`, `@commands`, `@calls`. Selections may also be of these command
+/// `@processes`, `@communication`, `@all` of these, `@flask`, `@mls`, `@commands`, `@calls`. Selections may also be of these command
 /// lines.
 ///
 /// A family with suffixes has those members that have such a variant: `@communication:veth` are the workloads that send
@@ -273,7 +274,7 @@ mod tests {
     #[test]
     fn expands_families_to_the_members_that_have_the_variant() {
         let all = expand("@all", &[]).unwrap();
-        let apart = ["@flask", "@commands", "@calls"].map(|family| expand(family, &[]).unwrap().len());
+        let apart = ["@flask", "@mls", "@commands", "@calls"].map(|family| expand(family, &[]).unwrap().len());
         assert_eq!(all.len() + apart.iter().sum::<usize>(), catalogue().len());
         assert!(!all.iter().any(|s| s.workload.group.stands_apart()));
         let paths = expand("@files:d5", &[]).unwrap();

@@ -79,6 +79,8 @@ pub enum Group {
     Communication,
     /// The operations of Flask's evaluation of 1999: messages by their size, a program's build.
     Flask,
+    /// The rows of a study of what multilevel security costs, of 2010.
+    Mls,
     /// Whole commands, with which a model of the others is compared.
     Commands,
     /// System calls, one each.
@@ -88,7 +90,7 @@ pub enum Group {
 impl Group {
     /// Whether `@all` leaves it out, because it takes too long or repeats what others measure.
     pub fn stands_apart(self) -> bool {
-        matches!(self, Group::Flask | Group::Commands | Group::Calls)
+        matches!(self, Group::Flask | Group::Mls | Group::Commands | Group::Calls)
     }
 }
 

@@ -11,7 +11,7 @@ use tollgate_host::Cache;
 use tollgate_vm::Image;
 
 use crate::{
-    network::Labelling,
+    network::{Labelling, Policy},
     policies::{self, PolicyError},
 };
 
@@ -48,7 +48,7 @@ enum SetUp {
     Lockdown,
     Yama,
     Tollgate(Domain),
-    Network(Labelling),
+    Network(Policy, Labelling),
 }
 
 /// The domain of the workloads under Tollgate.
@@ -139,23 +139,79 @@ pub const KNOWN: &[Known] = &[
         SetUp::Tollgate(Domain::OwnPermissive),
         "Tollgate's own policy, permissive, nothing allowed",
     ),
-    known("vxlan-gbp", "", SetUp::Network(Labelling::Tunnel), "no module; the veth pair carries a VXLAN with a label"),
-    known("selinux-net", "selinux", SetUp::Network(Labelling::Selinux), "SELinux, an MLS policy of the network"),
+    known(
+        "vxlan-gbp",
+        "",
+        SetUp::Network(Policy::Network, Labelling::Tunnel),
+        "no module; the veth pair carries a VXLAN with a label",
+    ),
+    known(
+        "selinux-net",
+        "selinux",
+        SetUp::Network(Policy::Network, Labelling::Selinux),
+        "SELinux, an MLS policy of the network",
+    ),
     known(
         "selinux-net-cipso",
         "selinux",
-        SetUp::Network(Labelling::NetLabel),
+        SetUp::Network(Policy::Network, Labelling::NetLabel),
         "the same, and NetLabel puts levels into packets",
     ),
-    known("tollgate-net", "bpf", SetUp::Network(Labelling::Nothing), "Tollgate, the same policy, no network labelled"),
+    known(
+        "tollgate-net",
+        "bpf",
+        SetUp::Network(Policy::Network, Labelling::Nothing),
+        "Tollgate, the same policy, no network labelled",
+    ),
     known(
         "tollgate-net-beside",
         "bpf",
-        SetUp::Network(Labelling::Beside),
+        SetUp::Network(Policy::Network, Labelling::Beside),
         "the same, labels beside packets, which are not changed",
     ),
-    known("tollgate-net-cipso", "bpf", SetUp::Network(Labelling::Cipso), "the same, levels in packets (CIPSO)"),
-    known("tollgate-net-sealed", "bpf", SetUp::Network(Labelling::Sealed), "the same, sealed contexts in packets"),
+    known(
+        "tollgate-net-cipso",
+        "bpf",
+        SetUp::Network(Policy::Network, Labelling::Cipso),
+        "the same, levels in packets (CIPSO)",
+    ),
+    known(
+        "tollgate-net-sealed",
+        "bpf",
+        SetUp::Network(Policy::Network, Labelling::Sealed),
+        "the same, sealed contexts in packets",
+    ),
+    known(
+        "selinux-mls",
+        "selinux",
+        SetUp::Network(Policy::Mls, Labelling::Selinux),
+        "SELinux, Debian's MLS policy, enforcing",
+    ),
+    known(
+        "selinux-mls-cipso",
+        "selinux",
+        SetUp::Network(Policy::Mls, Labelling::NetLabel),
+        "the same, and NetLabel puts levels into packets",
+    ),
+    known(
+        "selinux-mls-local",
+        "selinux",
+        SetUp::Network(Policy::Mls, Labelling::NetLabelLocal),
+        "the same, but whole contexts, over the loopback device alone",
+    ),
+    known("tollgate-mls", "bpf", SetUp::Network(Policy::Mls, Labelling::Nothing), "Tollgate, Debian's MLS policy"),
+    known(
+        "tollgate-mls-cipso",
+        "bpf",
+        SetUp::Network(Policy::Mls, Labelling::Cipso),
+        "the same, levels in packets (CIPSO)",
+    ),
+    known(
+        "tollgate-mls-sealed",
+        "bpf",
+        SetUp::Network(Policy::Mls, Labelling::Sealed),
+        "the same, sealed contexts in packets",
+    ),
 ];
 
 const fn known(name: &'static str, lsm: &'static str, set_up: SetUp, about: &'static str) -> Known {
@@ -178,7 +234,7 @@ impl Known {
     /// Whether its policy denies something, and must be seen to deny it.
     #[must_use]
     pub fn denies(&self) -> bool {
-        self.confinement(&[]).oracle().is_some()
+        self.confinement(&[], None).oracle().is_some()
     }
 
     /// Words for the kernel's command line that the set-up needs.
@@ -191,9 +247,9 @@ impl Known {
     }
 
     /// The set-up for the guest's job. `hooks` limits `bpf-empty`, `bpf-latency` and Tollgate's configurations; others have
-    /// no hooks.
+    /// no hooks. `level` is that of the workloads, where a policy has levels; `None`: the configuration's.
     #[must_use]
-    pub fn confinement(&self, hooks: &[String]) -> Confinement {
+    pub fn confinement(&self, hooks: &[String], level: Option<&str>) -> Confinement {
         let selinux = |loaded: bool, enforcing| Confinement::Selinux {
             policy: loaded.then(|| PathBuf::from(POLICY)),
             enforcing,
@@ -216,21 +272,27 @@ impl Known {
             SetUp::Lockdown => Confinement::Lockdown,
             SetUp::Yama => Confinement::Yama,
             SetUp::Tollgate(domain) => domain.confinement(hooks),
-            SetUp::Network(labelling) => labelling.confinement(),
+            SetUp::Network(policy, labelling) => labelling.confinement(policy, level),
         }
     }
 
     /// Whether it says which labels packets have; the baseline must then have none.
     #[must_use]
     pub fn tells_labels(&self) -> bool {
-        matches!(self.set_up, SetUp::Network(_))
+        matches!(self.set_up, SetUp::Network(..))
+    }
+
+    /// Whether a study can say at which level the workloads run.
+    #[must_use]
+    pub fn has_levels(&self) -> bool {
+        self.tells_labels() && !self.tunnels()
     }
 
     /// The label that a receiver must see in a network; `None` where confined processes need not be able to look.
     #[must_use]
-    pub fn label(&self, network: Network) -> Option<Label> {
+    pub fn label(&self, level: Option<&str>, network: Network) -> Option<Label> {
         match self.set_up {
-            SetUp::Network(labelling) => Some(labelling.label(network)),
+            SetUp::Network(policy, labelling) => Some(labelling.label(policy, level, network)),
             SetUp::Nothing => Some(Label { network, label: None }),
             _ => None,
         }
@@ -240,7 +302,7 @@ impl Known {
     #[must_use]
     pub fn modules(&self) -> &'static [&'static str] {
         match self.set_up {
-            SetUp::Network(labelling) => labelling.modules(),
+            SetUp::Network(_, labelling) => labelling.modules(),
             _ => &[],
         }
     }
@@ -248,7 +310,7 @@ impl Known {
     /// Whether packets between network namespaces go through a tunnel.
     #[must_use]
     pub fn tunnels(&self) -> bool {
-        self.set_up == SetUp::Network(Labelling::Tunnel)
+        matches!(self.set_up, SetUp::Network(_, Labelling::Tunnel))
     }
 
     /// Whether only kernels that Tollgate builds have its module.
@@ -257,17 +319,18 @@ impl Known {
         self.set_up == SetUp::Latency
     }
 
-    /// The cache's record of the packages from which the set-up's files were built.
+    /// The cache's records of the packages from which the set-up's files were built.
     #[must_use]
-    pub fn packages(&self) -> Option<&'static str> {
-        let [selinux, apparmor, netlabel] = policies::RECORDS;
+    pub fn packages(&self) -> &'static [&'static str] {
         match self.set_up {
             SetUp::SelinuxPermissive
             | SetUp::SelinuxEnforcing
-            | SetUp::Tollgate(Domain::Debian | Domain::DebianAtUse | Domain::DebianCounted) => Some(selinux),
-            SetUp::AppArmorConfined => Some(apparmor),
-            SetUp::Network(Labelling::NetLabel) => Some(netlabel),
-            _ => None,
+            | SetUp::Tollgate(Domain::Debian | Domain::DebianAtUse | Domain::DebianCounted) => {
+                &[policies::SELINUX_RECORD]
+            }
+            SetUp::AppArmorConfined => &[policies::APPARMOR_RECORD],
+            SetUp::Network(policy, labelling) => labelling.packages(policy),
+            _ => &[],
         }
     }
 
@@ -286,7 +349,7 @@ impl Known {
                 image.host_file(&policies::debian(cache)?, DEBIAN)?
             }
             SetUp::Tollgate(_) => image.content(OWN, 0o644, &policies::own()?),
-            SetUp::Network(labelling) => labelling.provide(cache, image)?,
+            SetUp::Network(policy, labelling) => labelling.provide(policy, cache, image)?,
             _ => {}
         }
         Ok(())
@@ -350,7 +413,13 @@ mod tests {
                 "tollgate-net",
                 "tollgate-net-beside",
                 "tollgate-net-cipso",
-                "tollgate-net-sealed"
+                "tollgate-net-sealed",
+                "selinux-mls",
+                "selinux-mls-cipso",
+                "selinux-mls-local",
+                "tollgate-mls",
+                "tollgate-mls-cipso",
+                "tollgate-mls-sealed"
             ]
         );
     }

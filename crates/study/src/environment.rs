@@ -7,7 +7,7 @@ use tollgate_host::{Cache, Package};
 use tollgate_vm::{Error, guest};
 
 use crate::{
-    configuration,
+    configuration::{self, Known},
     laboratory::Laboratory,
     machine::Machine,
     programs,
@@ -63,8 +63,8 @@ fn policy_packages(cache: &Cache, study: &Study) -> Vec<String> {
 /// The records of the packages that the study uses.
 fn policy_records(study: &Study) -> BTreeSet<&'static str> {
     let base = |name: &String| study.own(name).map_or(name.clone(), |own| own.base.clone());
-    let policies = study.configurations.iter().filter_map(|name| configuration::find(&base(name))?.packages());
-    policies.chain(programs::records(&study.workloads)).collect()
+    let policies = study.configurations.iter().filter_map(|name| configuration::find(&base(name)));
+    policies.flat_map(Known::packages).copied().chain(programs::records(&study.workloads)).collect()
 }
 
 /// The host's packages whose files are in the guests' images; empty without dpkg.
@@ -115,6 +115,7 @@ fn listed(mut words: Vec<String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policies::{APPARMOR_RECORD, SELINUX_RECORD};
     use crate::results::examples::{boot, head};
 
     fn study(configurations: &str) -> Study {
@@ -127,7 +128,7 @@ mod tests {
 
     #[test]
     fn lists_the_packages_of_those_policies_only_that_the_study_loads() {
-        let [selinux, apparmor, _] = crate::policies::RECORDS;
+        let [selinux, apparmor] = [SELINUX_RECORD, APPARMOR_RECORD];
         assert!(policy_records(&study("\"none\", \"apparmor\", \"mine\"")).contains(apparmor));
         let both = "\"none\", \"selinux-permissive\", \"selinux-enforcing\", \"mine\"";
         assert_eq!(policy_records(&study(both)), BTreeSet::from([selinux, apparmor]));

@@ -196,13 +196,15 @@ impl<'a> Laboratory<'a> {
         let Some(own) = known(self.study, &boot.configuration).filter(|_| all().any(Known::tells_labels)) else {
             return Vec::new();
         };
-        [Network::Loopback, Network::Veth].into_iter().filter_map(|network| own.label(network)).collect()
+        let level = self.study.level(&boot.configuration);
+        [Network::Loopback, Network::Veth].into_iter().filter_map(|network| own.label(level, network)).collect()
     }
 
     fn confinement(&self, boot: &Boot) -> Confinement {
         let hooks = self.study.hooks(&boot.configuration);
+        let level = self.study.level(&boot.configuration);
         let mut confinement =
-            known(self.study, &boot.configuration).map_or(Confinement::None, |known| known.confinement(&hooks));
+            known(self.study, &boot.configuration).map_or(Confinement::None, |known| known.confinement(&hooks, level));
         if let Confinement::Tollgate { daemon, .. } = &mut confinement {
             // Its work is part of what a command costs.
             *daemon = !self.study.commands.is_empty();
@@ -213,7 +215,7 @@ impl<'a> Laboratory<'a> {
     /// Every boot tries every act of the study. All acts must succeed under the baseline, and later measurements must not
     /// depend on which acts were tried.
     fn acts(&self) -> Vec<Act> {
-        let of = |name: &String| known(self.study, name)?.confinement(&[]).oracle().map(|(act, _)| act);
+        let of = |name: &String| known(self.study, name)?.confinement(&[], None).oracle().map(|(act, _)| act);
         let mut acts: Vec<Act> = self.study.configurations.iter().filter_map(of).collect();
         acts.sort();
         acts.dedup();

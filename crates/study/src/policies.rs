@@ -33,15 +33,18 @@ const BASE: usize = 5;
 /// The policy of labelled networks, beside the base.
 const NETWORK: (&str, &str) = ("network.cil", include_str!("network.cil"));
 
+/// What a study needs of Debian's MLS policy besides. When it changes, give the folder another number.
+const MLS: &str = include_str!("mls.cil");
+const MLS_FOLDER: &str = "policies/4/mls-bookworm-study-2";
+
 /// The programs of NetLabel.
 const NETLABEL: [&str; 3] = ["netlabel-tools", "libnl-3-200", "libnl-genl-3-200"];
 
 /// The cache's records of the packages from which each was built.
-pub const RECORDS: [&str; 3] = [
-    "policies/4/default-bookworm-shipped/packages.json",
-    "apparmor/bookworm/packages.json",
-    "netlabel/bookworm/packages.json",
-];
+pub(crate) const SELINUX_RECORD: &str = "policies/4/default-bookworm-shipped/packages.json";
+pub(crate) const MLS_RECORD: &str = "policies/4/mls-bookworm-study-2/packages.json";
+pub(crate) const APPARMOR_RECORD: &str = "apparmor/bookworm/packages.json";
+pub(crate) const NETLABEL_RECORD: &str = "netlabel/bookworm/packages.json";
 
 /// Why a policy could not be built.
 #[derive(Debug, thiserror::Error)]
@@ -88,7 +91,21 @@ pub fn debian(cache: &Cache) -> Result<PathBuf, PolicyError> {
     Ok(debian::build(cache, Flavour::Default, Modules::Shipped)?.join(debian::BUILT))
 }
 
-/// The labels of files by the same policy.
+/// Debian's SELinux policy with 16 levels, as an installation has it, and what a study needs besides: with decision tables, and
+/// as one binary policy.
+pub fn mls(cache: &Cache) -> Result<(PathBuf, PathBuf), PolicyError> {
+    let folder = cache.folder(MLS_FOLDER, |fresh| {
+        let with = fresh.join("mls.cil");
+        fs::write(&with, MLS).map_err(io("write what a study needs besides"))?;
+        let (built, fetched) = debian::compile(cache, Flavour::Mls, Modules::Enabled, &[with], fresh)?;
+        built.write(&fresh.join(debian::BUILT)).map_err(DebianError::from)?;
+        fs::write(fresh.join(debian::IMAGE), &built.image).map_err(io("write the binary policy"))?;
+        write_record(fresh, &fetched)
+    })?;
+    Ok((folder.join(debian::BUILT), folder.join(debian::IMAGE)))
+}
+
+/// The labels of files by [`debian`].
 pub fn file_contexts(cache: &Cache) -> Result<PathBuf, PolicyError> {
     Ok(debian::build(cache, Flavour::Default, Modules::Shipped)?.join(debian::FILE_CONTEXTS))
 }
@@ -151,6 +168,13 @@ fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> PolicyError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn records_the_packages_where_the_policies_are() {
+        let folder = |flavour: Flavour, modules| format!("{}/{}", flavour.folder(modules), debian::PACKAGES);
+        assert_eq!(SELINUX_RECORD, folder(Flavour::Default, Modules::Shipped));
+        assert_eq!(MLS_RECORD, format!("{MLS_FOLDER}/{}", debian::PACKAGES));
+    }
 
     #[test]
     fn measures_in_a_domain_that_keeps_what_the_policy_promises() {

@@ -23,7 +23,17 @@ struct Programs {
     files: &'static [&'static str],
 }
 
-static ALL: [Programs; 2] = [
+/// Of both workloads that run it.
+const OPENSSL: Programs = Programs {
+    workload: "digests",
+    packages: &["openssl", "libssl3"],
+    folder: "openssl/bookworm",
+    record: "openssl/bookworm/packages.json",
+    programs: &[("usr/bin/openssl", "/usr/bin/openssl")],
+    files: &[],
+};
+
+static ALL: [Programs; 4] = [
     Programs {
         workload: "make",
         packages: &[
@@ -62,6 +72,8 @@ static ALL: [Programs; 2] = [
         programs: &[("usr/bin/rsync", "/usr/bin/rsync")],
         files: &[],
     },
+    OPENSSL,
+    Programs { workload: "prime", ..OPENSSL },
 ];
 
 fn needed(workloads: &[String]) -> impl Iterator<Item = &'static Programs> {

@@ -8,6 +8,7 @@ mod control;
 pub(crate) mod endurance;
 mod files;
 mod flask;
+mod mls;
 pub(crate) mod peer;
 mod processes;
 mod shared_memory;
@@ -34,6 +35,7 @@ static FAMILIES: &[&[Workload]] = &[
     communication::sysv::WORKLOADS,
     communication::posix::WORKLOADS,
     flask::WORKLOADS,
+    mls::WORKLOADS,
     commands::WORKLOADS,
     calls::WORKLOADS,
 ];
@@ -63,7 +65,9 @@ mod tests {
         fork+exit exec sh thread kill-0 sigaction signal prctl ptrace page-fault prot-fault ctx-switch
         pipe unix-stream unix-dgram unix-fd udp udp-1k udp-self tcp tcp-1k tcp-connect tcp-stream
         sysv-msg sysv-sem sysv-shm posix-mq posix-sem posix-shm
-        ipc-8 ipc-16 ipc-128 ipc-1k ipc-4k ipc-8k ipc-64k msg-8 msg-16 msg-128 msg-1k msg-4k msg-8k make rsync script";
+        ipc-8 ipc-16 ipc-128 ipc-1k ipc-4k ipc-8k ipc-64k msg-8 msg-16 msg-128 msg-1k msg-4k msg-8k make
+        digests prime ray-trace fft find read-direct read-cached copy-1m copy-1 stream-1 stream-1k stream-16k ring ping-pong
+        exchange rsync script";
 
     #[test]
     fn holds_every_promised_workload_once() {

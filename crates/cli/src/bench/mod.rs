@@ -49,7 +49,7 @@ pub(crate) struct List {
 #[derive(Debug, Args)]
 pub(crate) struct Run {
     /// NAME[:tmpfs|:ext4|:rootfs][:dN][:loopback|:veth], or a family: @all, @controls, @files, @processes,
-    /// @communication, @flask, @commands, @calls
+    /// @communication, @flask, @mls, @commands, @calls
     #[arg(required = true, value_name = "WORKLOAD")]
     workloads: Vec<String>,
     /// Samples per workload, instead of its own number

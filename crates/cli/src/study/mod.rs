@@ -25,13 +25,15 @@ use tollgate_study::{
 use crate::output;
 
 /// The studies that the program contains, by name.
-const BUILT_IN: [(&str, &str); 12] = [
+const BUILT_IN: [(&str, &str); 14] = [
     ("quick", include_str!("../../../../studies/quick.toml")),
     ("modules", include_str!("../../../../studies/modules.toml")),
     ("reference", include_str!("../../../../studies/reference.toml")),
     ("enforcer", include_str!("../../../../studies/enforcer.toml")),
     ("commands", include_str!("../../../../studies/commands.toml")),
     ("dsm", include_str!("../../../../studies/dsm.toml")),
+    ("mls", include_str!("../../../../studies/mls.toml")),
+    ("mls-levels", include_str!("../../../../studies/mls-levels.toml")),
     ("cache", include_str!("../../../../studies/cache.toml")),
     ("flask", include_str!("../../../../studies/flask.toml")),
     ("lsm-file-overhead", include_str!("../../../../studies/lsm-file-overhead.toml")),

@@ -21,7 +21,7 @@ pub use command::OwnCommand;
 pub use figure::Figure;
 pub use header::{Printed, StudyHeader};
 pub use latency::Latency;
-pub use published::Published;
+pub use published::{PrintedRow, Published};
 
 /// The kernel name of the running host.
 pub const HOST: &str = "host";
@@ -81,6 +81,8 @@ pub struct OwnConfiguration {
     pub base: String,
     /// Hooks to attach programs to; if empty, the default set. Only with a base that attaches programs.
     pub hooks: Vec<String>,
+    /// The level of the workloads; the base's if none is given. Only with a base whose policy has levels.
+    pub level: Option<String>,
     /// Additional words for the kernel's command line.
     pub command_line: String,
 }
@@ -133,6 +135,7 @@ impl Study {
                 lsm: None,
                 base: "none".to_owned(),
                 hooks: Vec::new(),
+                level: None,
                 command_line: String::new(),
             })
             .to_vec();
@@ -164,6 +167,11 @@ impl Study {
     /// The study's own configuration of this name.
     pub fn own(&self, name: &str) -> Option<&OwnConfiguration> {
         self.own.iter().find(|own| own.name == name)
+    }
+
+    /// The level of the workloads under a configuration, if the study says one.
+    pub fn level(&self, configuration: &str) -> Option<&str> {
+        self.own(configuration)?.level.as_deref()
     }
 
     /// The part of the study that results contain.

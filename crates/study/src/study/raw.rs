@@ -54,6 +54,7 @@ pub(super) struct RawConfiguration {
     pub(super) base: Option<At<String>>,
     #[serde(default)]
     pub(super) hooks: Vec<At<String>>,
+    pub(super) level: Option<At<String>>,
     #[serde(default)]
     pub(super) command_line: String,
 }
@@ -97,6 +98,21 @@ pub(super) struct RawPublished {
     pub(super) baseline: BTreeMap<At<String>, f64>,
     #[serde(default)]
     pub(super) percent: BTreeMap<At<String>, BTreeMap<At<String>, f64>>,
+    #[serde(default)]
+    pub(super) row: Vec<RawRow>,
+}
+
+/// A `[[published.row]]` table.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawRow {
+    pub(super) test: String,
+    pub(super) unit: At<String>,
+    pub(super) figures: BTreeMap<At<String>, f64>,
+    pub(super) workloads: Vec<At<String>>,
+    pub(super) same: String,
+    pub(super) scaled: String,
+    pub(super) unsaid: String,
 }
 
 fn instructions() -> Counter {

@@ -7,12 +7,12 @@ use tollgate_bench::counter::Counter;
 use tollgate_vm::built::{self, RECIPES};
 
 use super::{
-    Figure, HOST, Latency, OwnCommand, OwnConfiguration, Published, Study, StudyError,
+    Figure, HOST, Latency, OwnCommand, OwnConfiguration, PrintedRow, Published, Study, StudyError,
     command::commands,
     expand::{self, Variants},
     latency::takes_delays,
     position::position,
-    raw::{At, Raw, RawConfiguration, RawLatency, RawPublished},
+    raw::{At, Raw, RawConfiguration, RawLatency, RawPublished, RawRow},
     wrong::{Wrong, word, wrong},
 };
 use crate::configuration::KNOWN;
@@ -165,11 +165,17 @@ fn own_configuration(raw: &RawConfiguration) -> Result<OwnConfiguration, Wrong> 
         return wrong(hook, "`hooks` needs `base = \"bpf-empty\"`, `\"bpf-latency\"`, or one of Tollgate's");
     }
     raw.hooks.iter().try_for_each(check_hook)?;
+    let has_levels = KNOWN.iter().any(|known| known.name == base && known.has_levels());
+    if let Some(level) = raw.level.as_ref().filter(|_| !has_levels) {
+        let names: Vec<&str> = KNOWN.iter().filter(|known| known.has_levels()).map(|known| known.name).collect();
+        return wrong(level, format!("`level` needs as `base` one of {}", names.join(", ")));
+    }
     Ok(OwnConfiguration {
         name: name.clone(),
         lsm: raw.lsm.as_ref().map(|lsm| lsm.get_ref().clone()),
         base: base.to_owned(),
         hooks: raw.hooks.iter().map(|h| h.get_ref().clone()).collect(),
+        level: raw.level.as_ref().map(|level| level.get_ref().clone()),
         command_line: raw.command_line.clone(),
     })
 }
@@ -334,6 +340,30 @@ fn published(
         kernel: raw.kernel.map(At::into_inner),
         baseline: raw.baseline.into_iter().map(row).collect(),
         percent: raw.percent.into_iter().map(|(w, r)| (w.into_inner(), r.into_iter().map(row).collect())).collect(),
+        rows: raw.row.into_iter().map(|row| printed(row, configurations, workloads)).collect::<Result<_, _>>()?,
+    })
+}
+
+fn printed(raw: RawRow, configurations: &[String], workloads: &[String]) -> Result<PrintedRow, Wrong> {
+    let unit = raw.unit.get_ref();
+    if !["s", "%"].contains(&unit.as_str()) && !unit.ends_with("/s") {
+        return wrong(
+            &raw.unit,
+            format!(
+                "{unit:?} does not say whether more is longer; allowed are \"s\", \"%\" and rates such as \"MB/s\""
+            ),
+        );
+    }
+    raw.figures.keys().try_for_each(|name| known(name, configurations, "configurations"))?;
+    raw.workloads.iter().try_for_each(|name| known(name, workloads, "workloads"))?;
+    Ok(PrintedRow {
+        test: raw.test,
+        unit: raw.unit.into_inner(),
+        figures: raw.figures.into_iter().map(|(name, figure)| (name.into_inner(), figure)).collect(),
+        workloads: raw.workloads.into_iter().map(At::into_inner).collect(),
+        same: raw.same,
+        scaled: raw.scaled,
+        unsaid: raw.unsaid,
     })
 }
 

@@ -109,6 +109,7 @@ pub(crate) fn labels(workloads: &[&str]) -> Vec<Label> {
             Some(Group::Processes) => "processes",
             Some(Group::Communication) => "communication",
             Some(Group::Flask) => "flask",
+            Some(Group::Mls) => "mls",
             Some(Group::Commands) => "commands",
             Some(Group::Calls) => "calls",
             None => "others",

@@ -125,6 +125,7 @@ fn prints_published_figures_beside_ours() {
         kernel: Some("6.1".to_owned()),
         baseline: BTreeMap::from([("open+close".to_owned(), 6240.0)]),
         percent: capability(1.5),
+        rows: Vec::new(),
     }];
     let text = render(&built, Style::default());
     assert!(text.contains("open+close  6252 (6240)    0 (+1.5)     +27.6%"), "{text}");
@@ -134,6 +135,7 @@ fn prints_published_figures_beside_ours() {
         kernel: None,
         baseline: BTreeMap::new(),
         percent: capability(2.5),
+        rows: Vec::new(),
     });
     let text = render(&built, Style::default());
     assert!(text.contains("0 (+1.5 a) (+2.5 b)"), "{text}");

@@ -26,7 +26,7 @@ pub(super) fn round_trip(near: OwnedFd, far: OwnedFd, size: usize) -> Prepared {
 }
 
 /// Sends all of it; a datagram goes in one call, a stream may take more.
-pub(super) fn send_all(socket: RawFd, mut message: &[u8]) -> nix::Result<()> {
+pub(in crate::workloads) fn send_all(socket: RawFd, mut message: &[u8]) -> nix::Result<()> {
     while !message.is_empty() {
         let sent = send(socket, message, MsgFlags::empty())?;
         message = &message[sent..];
@@ -35,7 +35,7 @@ pub(super) fn send_all(socket: RawFd, mut message: &[u8]) -> nix::Result<()> {
 }
 
 /// Receives until the buffer is full.
-pub(super) fn receive_all(socket: RawFd, mut buffer: &mut [u8]) -> nix::Result<()> {
+pub(in crate::workloads) fn receive_all(socket: RawFd, mut buffer: &mut [u8]) -> nix::Result<()> {
     while !buffer.is_empty() {
         match recv(socket, buffer, MsgFlags::empty())? {
             0 => return Err(Errno::ECONNRESET),

@@ -66,7 +66,7 @@ pub(super) fn connect(place: &Place) -> Prepared {
 }
 
 /// An open connection's two ends.
-fn connection(place: &Place) -> Result<(OwnedFd, OwnedFd), Error> {
+pub(in crate::workloads) fn connection(place: &Place) -> Result<(OwnedFd, OwnedFd), Error> {
     let link = Link::open(place.net)?;
     let listener = Listener::open(&link)?;
     let near = link.socket(Side::Near, SockType::Stream)?;

@@ -5,6 +5,7 @@ pub(super) mod counts;
 pub(super) mod depth;
 pub(super) mod kernels;
 pub(super) mod latency;
+pub(super) mod levels;
 pub(super) mod measured;
 pub(super) mod overhead;
 pub(super) mod published;

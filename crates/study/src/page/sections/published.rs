@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::{
     page::model::{Block, Cell, Fold, Group, Row, Section, Table},
-    results::Results,
-    study::Published,
+    results::{ConfigurationResult, Results},
+    study::{PrintedRow, Published},
     table::{cell::figure, workloads},
 };
 
@@ -17,9 +17,62 @@ pub(in crate::page) fn section(results: &Results) -> Option<Section> {
 
 fn source(results: &Results, published: &Published) -> Option<Block> {
     let kernels = results.kernels().into_iter().filter(|kernel| published.is_beside(kernel));
-    let tables = kernels.flat_map(|k| [baseline(results, published, k), percent(results, published, k)]);
-    let blocks: Vec<Block> = tables.flatten().map(Block::Table).collect();
+    let tables = kernels
+        .flat_map(|k| [rows(results, published, k), baseline(results, published, k), percent(results, published, k)]);
+    let mut blocks: Vec<Block> = tables.flatten().map(Block::Table).collect();
+    if !published.rows.is_empty() {
+        blocks.push(Block::Notes(published.rows.iter().enumerate().map(about).collect()));
+    }
     (!blocks.is_empty()).then(|| Block::Fold(Fold { title: published.source.clone(), open: true, blocks }))
+}
+
+/// The printed table, row by row: by how much the same work took longer, printed and ours.
+fn rows(results: &Results, published: &Published, kernel: &str) -> Option<Table> {
+    let of = |row: &PrintedRow, name: &str| row.percent(&results.study.baseline, name);
+    let others = super::others(results, kernel);
+    let is_printed = |name: &str| published.rows.iter().any(|row| of(row, name).is_some());
+    let columns = others.iter().flat_map(|own| {
+        let printed = is_printed(&own.name).then(|| format!("{}, printed", own.name));
+        printed.into_iter().chain([super::name(own)])
+    });
+    let cells = |row: &PrintedRow, workload: &str| -> Vec<Cell> {
+        let own = |own: &&ConfigurationResult| {
+            let printed = of(row, &own.name).map_or_else(super::absent, super::difference);
+            let printed = is_printed(&own.name).then_some(printed);
+            printed.into_iter().chain([super::cell(results, own, workload)]).collect::<Vec<Cell>>()
+        };
+        others.iter().flat_map(own).collect()
+    };
+    let row = |workload: &String, row: &PrintedRow| Row { name: workload.clone(), cells: cells(row, workload) };
+    let group = |(number, printed): (usize, &PrintedRow)| Group {
+        heading: Some(format!("{}. {}", number + 1, printed.test)),
+        rows: printed.workloads.iter().map(|workload| row(workload, printed)).collect(),
+    };
+    (!published.rows.is_empty()).then(|| Table {
+        caption: format!(
+            "Linux {kernel}: how much more the same work takes than under {}, in percent",
+            results.study.baseline
+        ),
+        corner: "row and workload",
+        columns: columns.collect(),
+        groups: published.rows.iter().enumerate().map(group).collect(),
+    })
+}
+
+/// What repeats a row, and what does not.
+fn about((number, row): (usize, &PrintedRow)) -> String {
+    let printed = |(name, figure): (&String, &f64)| format!("{name} {figure}");
+    let printed: Vec<String> = row.figures.iter().map(printed).collect();
+    format!(
+        "{}. {} (printed in {}: {}). The same: {}. Less: {}. Not said: {}.",
+        number + 1,
+        row.test,
+        row.unit,
+        printed.join(", "),
+        row.same,
+        row.scaled,
+        row.unsaid
+    )
 }
 
 fn baseline(results: &Results, published: &Published, kernel: &str) -> Option<Table> {
@@ -118,6 +171,7 @@ mod tests {
             kernel: Some("6.1".into()),
             baseline: BTreeMap::from([("stat".into(), 800.0)]),
             percent: BTreeMap::from([("stat".into(), BTreeMap::from([("yama".into(), 27.0), ("gone".into(), 1.0)]))]),
+            rows: Vec::new(),
         }];
         let texts = |table: &Table| -> Vec<String> {
             let cells = table.groups.iter().flat_map(|g| &g.rows).flat_map(|row| &row.cells);
@@ -137,6 +191,39 @@ mod tests {
     }
 
     #[test]
+    fn sets_a_printed_row_beside_the_workloads_that_repeat_it_and_says_what_is_less() {
+        let measured = |name: &str, of: f64| boot(name, 0).measured("stat", &[of]).measured("exec", &[of]);
+        let mut built = results(&[measured("none", 1000.), measured("yama", 1250.), measured("tomoyo", 1500.)]);
+        let words = |text: &str| text.to_owned();
+        built.study.published = vec![Published {
+            rows: vec![PrintedRow {
+                test: words("a test"),
+                unit: words("MB/s"),
+                figures: BTreeMap::from([(words("none"), 100.0), (words("yama"), 80.0)]),
+                workloads: vec![words("stat"), words("exec")],
+                same: words("the calls"),
+                scaled: words("the files"),
+                unsaid: words("seeks"),
+            }],
+            source: words("a paper"),
+            kernel: None,
+            baseline: BTreeMap::new(),
+            percent: BTreeMap::new(),
+        }];
+        let table = rows(&built, &built.study.published[0], "6.1").unwrap();
+        assert_eq!(table.columns, ["yama, printed", "yama", "tomoyo"]);
+        let [group] = &table.groups[..] else { panic!("{table:?}") };
+        assert_eq!((group.heading.as_deref(), group.rows.len()), (Some("1. a test"), 2));
+        let Cell::Difference { text, .. } = &group.rows[0].cells[0] else { panic!("{group:?}") };
+        assert_eq!(text, "+25.0");
+        let said = about((0, &built.study.published[0].rows[0]));
+        assert_eq!(
+            said,
+            "1. a test (printed in MB/s: none 100, yama 80). The same: the calls. Less: the files. Not said: seeks."
+        );
+    }
+
+    #[test]
     fn gives_a_source_of_one_configuration_a_row_an_operation_in_the_studys_order() {
         let measured =
             |name: &str, times: f64| boot(name, 0).measured("stat", &[1000. * times]).measured("exec", &[times]);
@@ -147,6 +234,7 @@ mod tests {
             kernel: None,
             baseline: BTreeMap::new(),
             percent: BTreeMap::from([("exec".into(), row(1.0)), ("stat".into(), row(2.0)), ("gone".into(), row(3.0))]),
+            rows: Vec::new(),
         }];
         let table = percent(&built, &built.study.published[0], "6.1").unwrap();
         assert!(table.caption.starts_with("Linux 6.1: yama, difference to none"), "{}", table.caption);
