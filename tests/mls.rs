@@ -123,8 +123,10 @@ mod whole {
                     let apart = self.percent(high, low, row);
                     let met = apart.abs() < 1.0;
                     self.claim(&format!("{row} under {high}"), &format!("{apart:+.2} %"), "less than 1 %", met);
-                    // Only what is not cached depends on the level: the names of levels of many categories are read.
-                    assert!(met || row.starts_with("find") || high == "selinux-mls-cipso-high", "{row}: {apart}");
+                    // Only what is not cached depends on the level: the names of levels of many categories are read. Whether TCP
+                    // joins writes of 1 KB depends on the state of the connection, on 6.18.
+                    let apart_anyway = ["find:ext4", "stream-1k"].contains(&row) || high == "selinux-mls-cipso-high";
+                    assert!(met || apart_anyway, "{row}: {apart}");
                 }
             }
         }
