@@ -23,7 +23,7 @@ use tollgate_enforcer::{
 use crate::program::{
     Scratch,
     guests::KERNELS,
-    inside::{Guests, Played, enforcer, is_enforced, is_guest, name, policy, sh},
+    inside::{Guests, Played, enforcer, is_enforced, is_guest, is_held, name, policy, sh},
 };
 
 const OPEN: &CStr = c"/t/open/file";
@@ -104,10 +104,13 @@ fn child(act: impl FnOnce() -> i32) -> i32 {
 }
 
 fn start_child(act: impl FnOnce() -> i32) -> i32 {
+    let held: Vec<i32> = (3..256).filter(|number| is_held(*number)).collect();
     // SAFETY: the child makes system calls only, and ends.
     let process = unsafe { libc::fork() };
     assert!(process >= 0, "{}", io::Error::last_os_error());
     if process == 0 {
+        // SAFETY: the child, which may enter a domain, uses none of them.
+        held.into_iter().for_each(|number| drop(unsafe { libc::close(number) }));
         let code = act();
         // SAFETY: nothing of the child's is needed any more.
         unsafe { libc::_exit(code) };

@@ -238,15 +238,20 @@ pub(crate) fn opened(path: impl AsRef<Path>) -> u32 {
 
 /// Closes the descriptors of the enforcer, which started in the parent: a domain may not take them along.
 fn drop_held() {
-    let held = ["/sys/fs/bpf", "/run/tollgate", "/etc/tollgate", "/var/lib/tollgate"];
     // By number: an open folder would have the credentials that only this thread may have.
     for number in 3..1024 {
-        let of = std::fs::read_link(format!("/proc/self/fd/{number}"));
-        if of.is_ok_and(|of| held.iter().any(|path| of.starts_with(path))) {
+        if is_held(number) {
             // SAFETY: this process, which was just forked, uses none of them.
             unsafe { libc::close(number) };
         }
     }
+}
+
+/// Whether the enforcer keeps this descriptor.
+pub(crate) fn is_held(number: i32) -> bool {
+    let held = ["/sys/fs/bpf", "/run/tollgate", "/etc/tollgate", "/var/lib/tollgate"];
+    let of = std::fs::read_link(format!("/proc/self/fd/{number}"));
+    of.is_ok_and(|of| held.iter().any(|path| of.starts_with(path)) || of.ends_with("mountinfo"))
 }
 
 /// The calling thread enters a domain.

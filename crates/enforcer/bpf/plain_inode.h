@@ -16,6 +16,7 @@
 #include "address.h"
 #include "cache.h"
 #include "compiler.h"
+#include "decide.h"
 #include "enforcer.h"
 #include "libbpf.h"
 #include "maps.h"

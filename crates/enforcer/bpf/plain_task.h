@@ -12,6 +12,7 @@
 #define TOLLGATE_PLAIN_TASK_H
 
 #include "compiler.h"
+#include "decide.h"
 #include "enforcer.h"
 #include "libbpf.h"
 #include "state.h"
