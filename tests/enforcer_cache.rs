@@ -109,8 +109,10 @@ fn start_child(act: impl FnOnce() -> i32) -> i32 {
     let process = unsafe { libc::fork() };
     assert!(process >= 0, "{}", io::Error::last_os_error());
     if process == 0 {
-        // SAFETY: the child, which may enter a domain, uses none of them.
-        held.into_iter().for_each(|number| drop(unsafe { libc::close(number) }));
+        for number in held {
+            // SAFETY: the child, which may enter a domain, uses none of them.
+            unsafe { libc::close(number) };
+        }
         let code = act();
         // SAFETY: nothing of the child's is needed any more.
         unsafe { libc::_exit(code) };
