@@ -157,6 +157,12 @@ mod tests {
 
     const PLACE: Place = Place { uuid: [1; 16], subvolume: 0, inode: 12, generation: 3 };
 
+    #[test]
+    fn tells_memory_from_other_file_systems() {
+        let survives = |path| survives(&File::open(path).unwrap()).unwrap();
+        assert!(!survives("/dev/shm") && survives("/proc"));
+    }
+
     fn wait(notebook: &mut Notebook, number: u64) {
         let until = Instant::now() + Duration::from_secs(20);
         while notebook.finished < number {
