@@ -2,6 +2,7 @@
 
 use tollgate_audit::text;
 use tollgate_client::protocol::{self, Attribute, Mode, Refusal, Request};
+use tollgate_fleet::{Hash, Manifest, Register, Root, Signed, State, document::Text, register::Request};
 use tollgate_guard::{Database, Digest};
 use tollgate_netlabel::{
     Doi, Level,
@@ -13,9 +14,10 @@ use tollgate_netlabel::{
     sealed::{Key, Sealed},
 };
 use tollgate_policy::{
-    built::Built,
+    built::{Built, SECTIONS},
     sepol::{self, CilFile, Options},
 };
+use tollgate_signing::SecretKey;
 
 use crate::sample::{self, Layout};
 
@@ -40,6 +42,7 @@ pub fn all() -> Vec<(&'static str, Vec<Vec<u8>>)> {
         ("btf", vec![sample::btf()]),
         ("built", vec![built.to_bytes()]),
         ("dump", vec![built.model]),
+        ("fleet", fleet()),
         ("guard", guard().iter().map(Database::to_bytes).collect()),
         ("guard_text", guard().iter().map(|database| database.to_string().into_bytes()).collect()),
         ("ipv4_options", ipv4_options()),
@@ -55,6 +58,44 @@ fn built() -> Built {
     let file = CilFile { name: "everything.cil".into(), text: POLICY.to_vec() };
     let compiled = sepol::compile(&[file], &Options::default()).expect("compile the policy of the seeds");
     Built::from_compiled(compiled).expect("lay out the policy of the seeds")
+}
+
+/// A document of each kind, signed.
+fn fleet() -> Vec<Vec<u8>> {
+    let key = SecretKey::of_seed("seed", [7; 32]).expect("a key of the seeds");
+    let digits = key.public().digits();
+    let (head, hash) = ("fleet example", Hash::of(b"content"));
+    let times = "made 2026-11-27T12:00:00Z\nexpires 2026-12-27T12:00:00Z";
+    let line = key.public().line();
+    let role = |name: &str| format!("{name} 1\n{line}\n");
+    let parts: String =
+        SECTIONS.iter().map(|section| format!("part {} {hash} 10 {hash} 5\n", section.name())).collect();
+    let stages =
+        "stage group canary shadow hold 60 denials 5 missing 0\nstage share 100 enforcing hold 0 denials 0 missing 0\n";
+    let manifest = format!(
+        "{head}\ngroup web\nroot 1\nnumber 1\nbefore none\nbase {hash}\n{times}\n{parts}{stages}rollout open 1\n"
+    );
+    let root = format!("{head}\nversion 1\n{times}\n{}{}{}", role("root"), role("publish"), role("approve"));
+    let member = format!("node a {digits} web canary\n");
+    let register = format!("{head}\nnumber 1\nmade 2026-11-27T12:00:00Z\n{member}");
+    let request = format!("{head}\n{member}made 2026-11-27T12:00:00Z\n");
+    let state = format!(
+        "{head}\nnode a\nsequence 1\nmade 2026-11-27T12:00:00Z\nnumber 1\nmanifest {hash}\ngeneration {hash}\ntables none\nmode enforcing\nhooks 150\nunenforced 0\nfailures 0\ndenials 3\n"
+    );
+    vec![
+        signed::<Manifest>("manifest", &manifest, &key),
+        signed::<Root>("root", &root, &key),
+        signed::<Register>("register", &register, &key),
+        signed::<Request>("request", &request, &key),
+        signed::<State>("state", &state, &key),
+    ]
+}
+
+fn signed<T: Text>(kind: &str, text: &str, key: &SecretKey) -> Vec<u8> {
+    let text = format!("tollgate fleet {kind} 1\n{text}");
+    let mut document = Signed::<T>::parse(text.as_bytes()).expect("a document of the seeds");
+    document.sign(key);
+    document.bytes()
 }
 
 /// The guard's database, empty and with an item of each kind.

@@ -39,6 +39,7 @@
 pub mod after_gap;
 mod client;
 pub mod descriptors;
+pub mod fleet;
 pub mod guard;
 pub mod network;
 pub mod pidfd;

@@ -5,6 +5,7 @@
 //! answers each request with one line: `ok WORD...` or `error ERRNO TEXT`. Within a word, `%` and every byte that is
 //! not a graphic ASCII character are written as `%` and two hexadecimal digits.
 
+mod fleet;
 mod network;
 #[cfg(test)]
 mod tests;
@@ -14,8 +15,8 @@ use std::{fmt, net::SocketAddr, ops::RangeInclusive};
 
 use tollgate_abi::paths;
 
-pub use self::network::Network;
 use self::words::{line, words};
+pub use self::{fleet::Fleet, network::Network};
 
 /// Path of the socket on which the daemon listens.
 pub const SOCKET: &str = paths::SOCKET;
@@ -207,6 +208,8 @@ pub enum Request {
     Units,
     /// Labels in packets.
     Network(Network),
+    /// A fleet's generation.
+    Fleet(Fleet),
     /// Services as expected and as they run: [`crate::services::Service`]s as JSON.
     Services,
     /// Makes what runs now what is expected of each service.
@@ -230,6 +233,7 @@ impl Request {
             | Self::DefaultLabel
             | Self::StartShadow => 1..=1,
             Self::Get(_) => 0..=1,
+            Self::Fleet(fleet) => fleet.descriptors()..=fleet.descriptors(),
             _ => 0..=0,
         }
     }
@@ -263,6 +267,7 @@ impl Request {
             Self::Shadow => vec!["shadow"],
             Self::Units => vec!["units"],
             Self::Network(network) => return network.words(),
+            Self::Fleet(fleet) => return fleet.words(),
             Self::Services => vec!["services"],
             Self::AcceptServices => vec!["services", "accept"],
             Self::Statistics => vec!["statistics"],
@@ -313,6 +318,7 @@ impl Request {
             ["shadow"] => Self::Shadow,
             ["units"] => Self::Units,
             ["network", ref rest @ ..] => Self::Network(Network::parse(rest).ok_or_else(unknown)?),
+            ["fleet", ref rest @ ..] => Self::Fleet(Fleet::parse(rest).ok_or_else(unknown)?),
             ["services"] => Self::Services,
             ["services", "accept"] => Self::AcceptServices,
             ["statistics"] => Self::Statistics,

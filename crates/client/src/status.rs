@@ -13,7 +13,8 @@ use tollgate_abi::enforcer::{
 };
 
 use crate::{
-    after_gap::AfterGap, descriptors::Descriptors, guard::GuardStatus, protocol::Mode, shadow::Candidate, shares::Held,
+    after_gap::AfterGap, descriptors::Descriptors, fleet::Report, guard::GuardStatus, protocol::Mode,
+    shadow::Candidate, shares::Held,
 };
 
 /// Why a confined process was denied though no rule decided it (`enum tg_failure`), in words.
@@ -143,6 +144,9 @@ pub struct Status {
     /// The guard, if it runs beside the policy.
     #[serde(default)]
     pub guard: Option<GuardStatus>,
+    /// What this node enforces of what its fleet has published; `None`: it belongs to no fleet.
+    #[serde(default)]
+    pub fleet: Option<Report>,
 }
 
 /// What is held open or mapped against the policy in force.

@@ -13,8 +13,8 @@ use nix::{
     sys::socket::{ControlMessage, MsgFlags, UnixAddr, sendmsg},
 };
 
-/// The maximum number of descriptors with one request: a policy and its sanity questions.
-pub const MAX_DESCRIPTORS: usize = 2;
+/// The maximum number of descriptors with one request: a fleet's manifest, the policy, and the three parts beside it.
+pub const MAX_DESCRIPTORS: usize = 5;
 
 /// What one call of recvmsg(2) received.
 #[derive(Debug, Default)]
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn refuses_many_descriptors_and_keeps_none_of_them() {
         let file = tempfile::tempfile().unwrap();
-        for count in [3, 30, 200] {
+        for count in [MAX_DESCRIPTORS + 1, 30, 200] {
             let (one, other) = UnixStream::pair().unwrap();
             nix::sys::socket::setsockopt(&other, nix::sys::socket::sockopt::PassCred, &true).unwrap();
             send(&one, b"x", &vec![file.as_fd(); count], MsgFlags::empty()).unwrap();

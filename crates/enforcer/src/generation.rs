@@ -10,6 +10,7 @@ use std::{
     io,
     mem::offset_of,
     os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
+    slice,
     sync::{
         Arc,
         atomic::{AtomicU32, Ordering},
@@ -229,13 +230,21 @@ impl Generation {
     /// The permissive domains, whose denials are granted and audited.
     #[must_use]
     pub fn permissive(&self) -> Vec<String> {
-        let at = self.tables.header().type_at as usize + offset_of!(tg_type, flags);
-        self.named(|type_| {
-            let at = at + type_ * size_of::<tg_type>();
-            // SAFETY: as in `set_permissive`; the record is below the tables' end, for the server has checked them.
-            let flags = unsafe { AtomicU32::from_ptr(self.memory.tail().add(at).cast()) };
-            flags.load(Ordering::SeqCst) & TG_TYPE_PERMISSIVE != 0
-        })
+        self.named(|type_| self.is_permissive(type_))
+    }
+
+    /// The types of the permissive domains.
+    #[must_use]
+    pub fn permissive_types(&self) -> Vec<u32> {
+        let types = (0..).zip(&self.policy.types).skip(1).filter(|(_, type_)| !type_.attribute);
+        types.map(|(number, _)| number).filter(|number| self.is_permissive(*number as usize)).collect()
+    }
+
+    fn is_permissive(&self, type_: usize) -> bool {
+        let at = self.tables.header().type_at as usize + type_ * size_of::<tg_type>() + offset_of!(tg_type, flags);
+        // SAFETY: as in `set_permissive`; the record is below the tables' end, for the server has checked them.
+        let flags = unsafe { AtomicU32::from_ptr(self.memory.tail().add(at).cast()) };
+        flags.load(Ordering::SeqCst) & TG_TYPE_PERMISSIVE != 0
     }
 
     /// The unconfined domains.
@@ -363,6 +372,14 @@ impl Generation {
     #[must_use]
     pub fn tables(&self) -> &Tables {
         &self.tables
+    }
+
+    /// Likewise, as programs read them.
+    #[must_use]
+    pub fn tables_read_back(&self) -> Vec<u8> {
+        // SAFETY: the mapping is as long as a generation with these tables. Flags alone change, by `set_permissive`, which
+        // nobody else calls meanwhile: it needs `&mut self`.
+        unsafe { slice::from_raw_parts(self.memory.tail(), self.tables.as_bytes().len()) }.to_vec()
     }
 
     /// The map that holds the generation.

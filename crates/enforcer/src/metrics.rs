@@ -1,6 +1,10 @@
 //! Enforcement as metrics for Prometheus: the text exposition format, version 0.0.4. docs/metrics.md lists the names,
 //! which stay.
 
+mod fleet;
+#[cfg(test)]
+mod tests;
+
 use std::fmt::{Display, Write as _};
 
 use tollgate_client::{
@@ -59,9 +63,9 @@ fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-/// All metrics, from the daemon's report.
+/// All metrics, from the daemon's report. `now` is in seconds since 1970.
 #[must_use]
-pub fn text(status: &Status, managers: &[Manager]) -> String {
+pub fn text(status: &Status, managers: &[Manager], now: u64) -> String {
     let mut page = Page::default();
     running(&mut page, true, status.hooks.attached.len());
     canary(&mut page, status);
@@ -73,6 +77,7 @@ pub fn text(status: &Status, managers: &[Manager]) -> String {
     audit(&mut page, status);
     failures(&mut page, status);
     decisions(&mut page, managers);
+    status.fleet.iter().for_each(|report| fleet::add(&mut page, report, now));
     page.0
 }
 
@@ -213,156 +218,4 @@ fn decisions(page: &mut Page, managers: &[Manager]) {
     let denied = names.iter().zip(managers).map(|(name, manager)| (vec![("manager", name.as_str())], manager.denied));
     let help = "Decisions that denied, counted only while `tollgate status --count` runs.";
     page.metric("decisions_denied_total", Kind::Counter, help, denied);
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::{BTreeMap, BTreeSet};
-
-    use super::*;
-
-    fn status() -> Status {
-        let text = r#"{"mode": "enforcing", "policy": "/p \"q\"\\\n", "generation": 3, "generation_since": 20, "since": 10, "daemon": 7,
-            "hooks": {"attached": ["file_open", "file_ioctl"], "not_needed": ["inode_permission"]},
-            "not_enforced": ["user_namespace create"], "descriptors": "use", "permissive": ["a_t"], "permissive_since": {"a_t": 15},
-            "unconfined": ["u_t"], "subjects": [], "contexts": 4, "labelling_complete": false,
-            "events": 5, "failures": {"an object without label": 6, "event lost": 2, "event above the limit": 1},
-            "audit": false, "audit_errors": 0,
-            "shadow": {"policy": "/c", "since": 30}, "revoked": {"descriptors": 8, "mappings": 9, "processes": 2}, "killed": 1,
-            "shares": [{"room": "labels", "holder": "alice", "held": 11, "share": 12}]}"#;
-        serde_json::from_str(text).unwrap()
-    }
-
-    fn managers() -> [Manager; 2] {
-        ["files", "file systems"].map(|name| Manager { name: name.into(), asked: 7, cached: 4, tables: 3, denied: 2 })
-    }
-
-    fn is_name(text: &str) -> bool {
-        let mut chars = text.chars();
-        chars.next().is_some_and(|c| c.is_ascii_lowercase())
-            && chars.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
-    }
-
-    /// A sample's labels, by the format's grammar, and what follows them.
-    fn labels(mut rest: &str) -> Option<(BTreeMap<String, String>, &str)> {
-        let mut labels = BTreeMap::new();
-        loop {
-            let (name, after) = rest.split_once("=\"")?;
-            let (mut value, mut end, mut chars) = (String::new(), None, after.char_indices());
-            while let Some((at, c)) = chars.next() {
-                match c {
-                    '"' => {
-                        end = Some(at);
-                        break;
-                    }
-                    '\\' => value.push(match chars.next()?.1 {
-                        'n' => '\n',
-                        c @ ('"' | '\\') => c,
-                        _ => return None,
-                    }),
-                    '\n' => return None,
-                    c => value.push(c),
-                }
-            }
-            let known = labels.insert(name.to_owned(), value).is_some();
-            if known || !is_name(name) {
-                return None;
-            }
-            rest = &after[end? + 1..];
-            match rest.strip_prefix(',') {
-                Some(more) => rest = more,
-                None => return Some((labels, rest.strip_prefix("} ")?)),
-            }
-        }
-    }
-
-    /// A page by the rules of the format and of promtool's linter: each metric has HELP and TYPE, once, before its samples,
-    /// which are together; counters end in `_total` and nothing else does; no sample is there twice.
-    fn read(page: &str) -> BTreeMap<(String, BTreeMap<String, String>), f64> {
-        assert!(page.ends_with('\n'));
-        let (mut samples, mut seen) = (BTreeMap::new(), BTreeSet::new());
-        let mut lines = page.lines().peekable();
-        while let Some(line) = lines.next() {
-            let (name, help) =
-                line.strip_prefix("# HELP ").and_then(|rest| rest.split_once(' ')).unwrap_or_else(|| panic!("{line}"));
-            assert!(is_name(name) && seen.insert(name.to_owned()) && help.ends_with('.'), "{line}");
-            let kind = lines.next().unwrap().strip_prefix(&format!("# TYPE {name} ")).unwrap();
-            assert!(kind == "gauge" || kind == "counter", "{kind}");
-            assert_eq!(kind == "counter", name.ends_with("_total"), "{name}");
-            let mut count = 0;
-            while let Some(line) = lines.next_if(|line| !line.starts_with('#')) {
-                let rest = line.strip_prefix(name).unwrap_or_else(|| panic!("{line} is not of {name}"));
-                let (labels, value) = match rest.strip_prefix('{') {
-                    Some(rest) => labels(rest).unwrap_or_else(|| panic!("{line}")),
-                    None => (BTreeMap::new(), rest.strip_prefix(' ').unwrap()),
-                };
-                let value: f64 = value.parse().unwrap();
-                assert!(value >= 0.0 && samples.insert((name.to_owned(), labels), value).is_none(), "{line}");
-                count += 1;
-            }
-            assert!(count > 0, "{name} has no sample");
-        }
-        samples
-    }
-
-    fn value(samples: &BTreeMap<(String, BTreeMap<String, String>), f64>, name: &str, label: &[(&str, &str)]) -> f64 {
-        let labels = label.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-        samples[&(format!("tollgate_{name}"), labels)]
-    }
-
-    #[test]
-    fn tells_everything_in_the_form_that_prometheus_reads() {
-        let page = text(&status(), &managers());
-        let samples = read(&page);
-        let value = |name, label| value(&samples, name, label);
-        for (name, expected) in [
-            ("daemon_up", 1.0),
-            ("enforced", 1.0),
-            ("enforcing", 1.0),
-            ("hooks_attached", 2.0),
-            ("hooks_not_needed", 1.0),
-            ("not_enforced", 1.0),
-            ("generation", 3.0),
-            ("generation_start_time_seconds", 20.0),
-            ("start_time_seconds", 10.0),
-            ("labelling_complete", 0.0),
-            ("sids", 4.0),
-            ("permissive_domains", 1.0),
-            ("unconfined_domains", 1.0),
-            ("revoked_descriptors", 8.0),
-            ("revoked_mappings", 9.0),
-            ("revoked_processes", 2.0),
-            ("revoked_killed_total", 1.0),
-            ("shadow", 1.0),
-            ("audit_events_total", 5.0),
-        ] {
-            assert_eq!(value(name, &[]), expected, "{name}");
-        }
-        assert_eq!(value("policy_info", &[("policy", "/p \"q\"\\\n")]), 1.0);
-        assert_eq!(value("permissive_start_time_seconds", &[("domain", "a_t")]), 15.0);
-        let of_alice = [("room", "labels"), ("holder", "alice")];
-        assert_eq!([value("held", &of_alice), value("held_limit", &of_alice)], [11.0, 12.0]);
-        assert_eq!(value("audit_events_lost_total", &[("reason", "lost")]), 2.0);
-        assert_eq!(value("failures_total", &[("kind", "an_object_without_label")]), 6.0);
-        assert_eq!(value("failures_total", &[("kind", "no_SID_left")]), 0.0, "told before it comes about");
-        assert_eq!(value("decisions_total", &[("manager", "file_systems"), ("answer", "cache")]), 4.0);
-        assert_eq!(value("decisions_denied_total", &[("manager", "files")]), 2.0);
-    }
-
-    #[test]
-    fn counts_each_failure_under_one_name() {
-        let samples = read(&text(&status(), &[]));
-        let told = samples
-            .keys()
-            .filter(|(name, _)| name == "tollgate_failures_total" || name == "tollgate_audit_events_lost_total");
-        assert_eq!(told.count(), status::FAILURES.len());
-        assert!(!samples.keys().any(|(name, _)| name.starts_with("tollgate_decisions")), "nothing was counted");
-    }
-
-    #[test]
-    fn tells_of_a_daemon_that_is_gone() {
-        let samples = read(&without_daemon(9));
-        assert_eq!([value(&samples, "daemon_up", &[]), value(&samples, "enforced", &[])], [0.0, 1.0]);
-        assert_eq!(value(&read(&without_daemon(0)), "enforced", &[]), 0.0);
-    }
 }

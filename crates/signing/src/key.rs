@@ -123,6 +123,11 @@ impl PublicKey {
         Ok(Self { name: name.to_owned(), key })
     }
 
+    /// The key of such a line; `Err` has what is wrong.
+    pub fn parse(line: &str) -> Result<Self, String> {
+        Self::of_words(&line.split_ascii_whitespace().collect::<Vec<_>>())
+    }
+
     /// Its line in files.
     #[must_use]
     pub fn line(&self) -> String {
@@ -135,7 +140,9 @@ impl PublicKey {
         &self.name
     }
 
-    pub(crate) fn digits(&self) -> String {
+    /// Its bytes as hexadecimal digits, by which it is known.
+    #[must_use]
+    pub fn digits(&self) -> String {
         hex::digits(self.key.as_bytes())
     }
 

@@ -69,9 +69,23 @@ impl Signatures {
         self.put((key.public().digits(), key.sign(content)));
     }
 
+    /// In the order of the keys, so that equal signatures have one text.
     fn put(&mut self, signature: (String, [u8; 64])) {
-        self.0.retain(|(key, _)| *key != signature.0);
-        self.0.push(signature);
+        match self.0.binary_search_by(|(key, _)| key.cmp(&signature.0)) {
+            Ok(place) => self.0[place] = signature,
+            Err(place) => self.0.insert(place, signature),
+        }
+    }
+
+    /// All who have signed this content; `None`: a signature is of none of these keys, or of another content.
+    #[must_use]
+    pub fn signers<'a>(&self, content: &Content, keys: &'a [PublicKey]) -> Option<Vec<&'a PublicKey>> {
+        // A key is looked up before anything is computed, so that signatures of strangers cost nothing.
+        let signers =
+            self.0.iter().map(|(of, signature)| Some((keys.iter().find(|key| key.digits() == *of)?, signature)));
+        let signers: Vec<_> = signers.collect::<Option<_>>()?;
+        let verified = signers.into_iter().map(|(key, signature)| key.has_signed(content, signature).then_some(key));
+        verified.collect()
     }
 
     /// The first of these keys that has signed this content.
@@ -127,6 +141,24 @@ mod tests {
         assert_eq!(signatures.verify(&Content::of(b"Content"), &[one.public()]), None);
         let claimed = signatures.text().replace(&one.public().digits(), &two.public().digits());
         assert_eq!(Signatures::parse(&claimed).unwrap().verify(&content, &[two.public()]), None);
+    }
+
+    #[test]
+    fn names_all_signers_or_none_where_one_signature_is_wrong_or_a_stranger_s() {
+        let ([one, two], content) = (keys(), Content::of(b"content"));
+        let (mut signatures, mut other) = (Signatures::default(), Signatures::default());
+        for key in [&two, &one] {
+            signatures.add(key, &content);
+        }
+        other.add(&one, &content);
+        other.add(&two, &content);
+        assert_eq!(signatures.text(), other.text(), "in one order");
+        let known = [one.public(), two.public()];
+        assert_eq!(signatures.signers(&content, &known).unwrap().len(), 2);
+        assert_eq!(signatures.signers(&content, &known[..1]), None);
+        signatures.add(&two, &Content::of(b"another"));
+        assert_eq!(signatures.signers(&content, &known), None);
+        assert_eq!(Signatures::default().signers(&content, &known), Some(Vec::new()));
     }
 
     #[test]

@@ -1,4 +1,5 @@
 use super::*;
+use crate::fleet::Looked;
 
 fn requests() -> Vec<Request> {
     let mut requests = vec![
@@ -27,6 +28,12 @@ fn requests() -> Vec<Request> {
         Request::Network(Network::Report),
         Request::Network(Network::Trace(7)),
         Request::Network(Network::Peers),
+        Request::Fleet(Fleet::Report),
+        Request::Fleet(Fleet::Root),
+        Request::Fleet(Fleet::Offer(vec![])),
+        Request::Fleet(Fleet::Offer(vec!["policy".into(), "network".into(), "sanity".into()])),
+        Request::Fleet(Fleet::Looked(Looked { next: Some(20), cause: None })),
+        Request::Fleet(Fleet::Looked(Looked { next: None, cause: Some("no answer\n".into()) })),
         Request::Services,
         Request::AcceptServices,
         Request::Statistics,
@@ -76,8 +83,19 @@ fn answers_the_greeting_of_its_own_version_only() {
 
 #[test]
 fn refuses_what_is_no_request() {
+    let fleet = [
+        "fleet root 2",
+        "fleet offer guard",
+        "fleet offer policy sanity guard",
+        "fleet offer policy policy",
+        "fleet looked",
+        "fleet looked soon",
+        "fleet looked 20 a b",
+    ];
     for wrong in
         ["", "Status", "status now", "mode perhaps", "get soul", "sid exec", "text -1", "text 4294967296", "a  b"]
+            .into_iter()
+            .chain(fleet)
     {
         assert!(matches!(Request::parse(wrong.as_bytes()), Err(ProtocolError::Request(_))), "{wrong:?}");
     }

@@ -15,25 +15,25 @@ use std::{
 };
 
 use tollgate_abi::enforcer::{tg_socket, tg_task};
-use tollgate_audit::Dispatcher;
+use tollgate_audit::{Dispatcher, Load};
 use tollgate_client::{
     network,
     protocol::{Mode, Refusal},
-    sanity::{self, Question},
+    sanity::Question,
     services::Service,
     shadow::Report,
     status::{Manager, Status},
     units::Unit,
     why::Why,
 };
-use tollgate_policy::built::Built;
 use tracing::{error, info, warn};
 
+pub use self::policy::{First, Reread};
 use self::policy::{read, refused, stopped};
 use super::{
     devices::Devices,
     gaps::Gaps,
-    machine::{Labels, Machine, Permission},
+    machine::{Beside, Labels, Machine, Permission},
     messages,
     object::{Object, path_of},
     trace::Trace,
@@ -41,7 +41,7 @@ use super::{
 use crate::{
     asking::Asking,
     contexts::{self, Sid},
-    datapath::running::Datapath,
+    datapath::{Source, running::Datapath},
     enforcer::{Enforcer, Known, task_of},
     events::Reader,
     guard, guarded,
@@ -50,9 +50,6 @@ use crate::{
     programs::{self, Pins, ProgramsError},
     shares::Holder,
 };
-
-/// Reads the policy that the daemon was started with, as it is now.
-pub type Reread = Box<dyn FnMut() -> Result<Built, String>>;
 
 /// Why the daemon cannot take over enforcement.
 #[derive(Debug, thiserror::Error)]
@@ -83,12 +80,15 @@ pub struct Enforced {
     /// `None`: the kernel's announcements cannot be received.
     devices: Option<Devices>,
     audit: Dispatcher,
+    /// How many denials have come, and were lost.
+    denials: u64,
     /// The last packets that were denied or dropped.
     trace: Trace,
-    /// The user's name for the policy in force, and for the policy that the daemon was started with.
+    /// The user's name for the policy in force.
     policy: String,
-    started_with: String,
     reread: Reread,
+    /// Where the machine's own labelled networks are configured.
+    network: Source,
     gaps: Gaps,
     asking: Asking,
     /// The guard's log, if the guard runs beside the policy.
@@ -98,12 +98,14 @@ pub struct Enforced {
 }
 
 impl Enforced {
-    /// Takes over what `enforcer` has started or adopted. `policy` is the user's name for the policy. Denials are
-    /// logged below `log`. `devices` must have been opened before files were labelled.
+    /// Takes over what `enforcer` has started or adopted. `policy` is the user's name for the policy, and `network` where
+    /// the machine's own labelled networks are configured. Denials are logged below `log`. `devices` must have been opened
+    /// before files were labelled.
     pub fn new(
         enforcer: Enforcer,
         devices: Option<Devices>,
         policy: String,
+        network: Source,
         reread: Reread,
         log: &Path,
     ) -> Result<Self, EnforcedError> {
@@ -112,7 +114,6 @@ impl Enforced {
         let events = Reader::new(events).map_err(EnforcedError::Events)?;
         let audit = Dispatcher::start(log);
         let audit = audit.map_err(|cause| EnforcedError::Log { folder: log.to_owned(), cause })?;
-        let started_with = policy.clone();
         let gaps = Gaps::watch(&enforcer.options().pins)?;
         Ok(Self {
             enforcer: Some(enforcer),
@@ -120,10 +121,11 @@ impl Enforced {
             events,
             devices,
             audit,
+            denials: 0,
             trace: Trace::default(),
             policy,
-            started_with,
             reread,
+            network,
             gaps,
             asking: Asking::default(),
             guard: None,
@@ -191,24 +193,6 @@ impl Enforced {
         let text = messages::in_force(&self.policy, number, self.mode(), &labels::walk::Report::default());
         info!(policy = self.policy, generation = number, "{text}");
     }
-
-    /// Puts a policy in force, even if this kernel cannot enforce all of it when that is accepted. If a sanity question
-    /// is answered wrongly, the policy before is put back.
-    pub fn put_in_force(&mut self, built: Built, accepted: bool, questions: &[Question]) -> Result<u32, Refusal> {
-        let verify = |enforcer: &mut Enforcer| {
-            let ask = |question: &Question| {
-                let Question { source, target, class, .. } = question;
-                let failed = |cause| Refusal::new(libc::EINVAL, format!("a sanity question fails: {cause}"));
-                enforcer.access(source, target, class).map_err(failed)
-            };
-            sanity::hold(questions, ask).map_err(|refusal| refusal.text)
-        };
-        let reloaded = self.on_mut()?.reload(built, accepted, verify).map_err(|cause| refused(&cause))?;
-        for (_, context) in &reloaded.invalid {
-            warn!("{context} is not a context of the new policy: objects that have it are unlabelled");
-        }
-        Ok(reloaded.number)
-    }
 }
 
 impl Machine for Enforced {
@@ -242,9 +226,9 @@ impl Machine for Enforced {
     }
 
     fn reread(&mut self) -> Result<u32, Refusal> {
-        let built = (self.reread)().map_err(|cause| Refusal::new(libc::EINVAL, cause))?;
-        let number = self.put_in_force(built, self.on()?.options().accept_missing, &[])?;
-        self.policy.clone_from(&self.started_with);
+        let First { built, name, network } = (self.reread)().map_err(|cause| Refusal::new(libc::EINVAL, cause))?;
+        let number = self.put_with(built, network, self.on()?.options().accept_missing, &[])?;
+        self.policy = name;
         self.log_in_force(number);
         Ok(number)
     }
@@ -352,12 +336,27 @@ impl Machine for Enforced {
         self.on_mut()?.set_permissive(domain, permissive).map_err(|cause| refused(&cause))
     }
 
-    fn reload(&mut self, policy: File, accept_missing: bool, questions: &[Question]) -> Result<u32, Refusal> {
+    fn reload(
+        &mut self,
+        policy: File,
+        network: Option<&Path>,
+        accept_missing: bool,
+        questions: &[Question],
+    ) -> Result<u32, Refusal> {
         let (built, name) = read(policy)?;
-        let number = self.put_in_force(built, accept_missing, questions)?;
+        let network = network.map_or_else(|| self.network.clone(), |file| Source::named(file.to_owned()));
+        let number = self.put_with(built, network, accept_missing, questions)?;
         self.policy = name;
         self.log_in_force(number);
         Ok(number)
+    }
+
+    fn guard(&mut self, database: Option<&Path>) -> Result<Option<PathBuf>, Refusal> {
+        self.put_guard(database)
+    }
+
+    fn beside(&mut self) -> Beside {
+        self.in_force_beside()
     }
 
     fn start_shadow(&mut self, policy: File) -> Result<Vec<String>, Refusal> {
@@ -410,6 +409,23 @@ impl Machine for Enforced {
 
     fn accept_services(&mut self) -> Result<(), Refusal> {
         self.on_mut()?.accept_services().map_err(|cause| refused(&cause))
+    }
+
+    fn tables(&self, candidate: bool) -> Option<Vec<u8>> {
+        let enforcer = self.enforcer.as_ref()?;
+        let generation = if candidate { enforcer.shadow_generation()? } else { enforcer.generation() };
+        Some(generation.tables_read_back())
+    }
+
+    fn denials(&mut self) -> u64 {
+        let report = self.enforcer.as_mut().and_then(|enforcer| enforcer.shadow_report().ok().flatten());
+        let differences = report.map(|report| report.differences).unwrap_or_default();
+        let would_be = differences.iter().filter(|one| !one.denied.is_empty()).map(|one| one.count);
+        self.denials + would_be.sum::<u64>()
+    }
+
+    fn record(&mut self, load: Load) {
+        self.audit.load(load);
     }
 
     fn statistics(&mut self) -> Vec<Manager> {

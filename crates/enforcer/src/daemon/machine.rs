@@ -4,10 +4,12 @@ use std::{
     fs::File,
     net::SocketAddr,
     os::fd::{BorrowedFd, RawFd},
+    path::{Path, PathBuf},
     time::Instant,
 };
 
 use tollgate_abi::enforcer::{tg_socket, tg_task};
+use tollgate_audit::Load;
 use tollgate_client::{
     network,
     protocol::{Mode, Refusal},
@@ -51,6 +53,15 @@ pub struct Labels {
     pub filesystem: Sid,
     /// Why the object's cannot be set; `None`: it can.
     pub fixed: Option<&'static str>,
+}
+
+/// The files of what a fleet puts in force beside the policy; `None`: the machine's own file counts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Beside {
+    /// The guard's database.
+    pub guard: Option<PathBuf>,
+    /// Which networks' packets have labels.
+    pub network: Option<PathBuf>,
 }
 
 /// Running enforcement.
@@ -109,8 +120,19 @@ pub trait Machine {
     fn mode(&self) -> Mode;
     /// Sets the mode, of all domains or of one.
     fn set_mode(&mut self, mode: Mode, domain: Option<&str>) -> Result<(), Refusal>;
-    /// Puts a built policy in force. If a sanity question is answered wrongly, the policy before is put back.
-    fn reload(&mut self, policy: File, accept_missing: bool, questions: &[Question]) -> Result<u32, Refusal>;
+    /// Puts a built policy in force, with the file of labelled networks that belongs to it; `None`: the machine's own. If
+    /// a sanity question is answered wrongly, what was in force before is put back.
+    fn reload(
+        &mut self,
+        policy: File,
+        network: Option<&Path>,
+        accept_missing: bool,
+        questions: &[Question],
+    ) -> Result<u32, Refusal>;
+    /// Puts the guard's database of a file in force; `None`: the machine's own. Returns the file of the one before.
+    fn guard(&mut self, database: Option<&Path>) -> Result<Option<PathBuf>, Refusal>;
+    /// What is in force beside the policy, as read back from the kernel's memory.
+    fn beside(&mut self) -> Beside;
     /// Makes a built policy the candidate. Returns the contexts in use that it does not permit.
     fn start_shadow(&mut self, policy: File) -> Result<Vec<String>, Refusal>;
     /// Stops checking the candidate.
@@ -131,6 +153,14 @@ pub trait Machine {
     fn services(&mut self) -> Result<Vec<Service>, Refusal>;
     /// Makes what runs now what is expected of each service.
     fn accept_services(&mut self) -> Result<(), Refusal>;
+    /// The decision tables in force, or those of the candidate, as read back from the kernel's memory; `None`: there are
+    /// none.
+    fn tables(&self, candidate: bool) -> Option<Vec<u8>>;
+    /// How many denials there have been since the daemon began: what was granted all the same in the permissive mode, and
+    /// what the candidate would have denied, are counted as well.
+    fn denials(&mut self) -> u64;
+    /// Records in the audit log what became of a fleet's generation.
+    fn record(&mut self, load: Load);
     /// The counters of the object managers.
     fn statistics(&mut self) -> Vec<Manager>;
     /// Switches the counters on or off. Called in each turn.

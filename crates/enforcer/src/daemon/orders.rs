@@ -3,6 +3,7 @@
 //! The checks are those of SELinux's hooks and of selinuxfs. A change of enforcement also needs root, as the file modes
 //! of selinuxfs do.
 
+mod fleet;
 mod sockets;
 
 use std::{
@@ -15,9 +16,11 @@ use tollgate_abi::enforcer::{SECINITSID_SECURITY, TG_SID_MACHINE, TG_TASK_MIXED,
 use tollgate_client::{
     protocol::{Attribute, Network, Refusal, Reply, Request},
     sanity,
+    status::Status,
 };
 
 use super::{
+    fleet::Fleet,
     machine::{Labels, Machine, Permission},
     object::Object,
     peer::Peer,
@@ -38,11 +41,17 @@ pub(crate) struct Answer {
 }
 
 /// Does what a client requests, or refuses it with a reason.
-pub(crate) fn answer(machine: &mut dyn Machine, peer: &Peer, request: Request, with: Vec<OwnedFd>) -> Answer {
+pub(crate) fn answer(
+    machine: &mut dyn Machine,
+    fleet: &mut Result<Fleet, Refusal>,
+    peer: &Peer,
+    request: Request,
+    with: Vec<OwnedFd>,
+) -> Answer {
     let stop = request == Request::Stop;
     let counts = if let Request::Count(on) = request { Some(on) } else { None };
     let reply = expect_descriptors(&request, with.len())
-        .and_then(|()| Order::of(machine, peer))
+        .and_then(|()| Order::of(machine, fleet, peer))
         .and_then(|mut order| order.run(request, with));
     Answer { stopped: stop && reply.is_ok(), counts: counts.filter(|_| reply.is_ok()), reply }
 }
@@ -65,6 +74,7 @@ fn expect_descriptors(request: &Request, came: usize) -> Result<(), Refusal> {
 /// A request and its client.
 struct Order<'a> {
     machine: &'a mut dyn Machine,
+    fleet: &'a mut Result<Fleet, Refusal>,
     peer: &'a Peer,
     task: Option<tg_task>,
     sid: Sid,
@@ -74,7 +84,11 @@ struct Order<'a> {
 }
 
 impl<'a> Order<'a> {
-    fn of(machine: &'a mut dyn Machine, peer: &'a Peer) -> Result<Self, Refusal> {
+    fn of(
+        machine: &'a mut dyn Machine,
+        fleet: &'a mut Result<Fleet, Refusal>,
+        peer: &'a Peer,
+    ) -> Result<Self, Refusal> {
         let task = machine.task(peer.process())?;
         let sid = sid_of(task);
         if sid != peer.sid {
@@ -83,14 +97,17 @@ impl<'a> Order<'a> {
         }
         let mixed = task.is_some_and(|task| task.flags & TG_TASK_MIXED != 0);
         let unconfined = !mixed && machine.is_unconfined(sid);
-        Ok(Self { machine, peer, task, sid, unconfined, mixed })
+        Ok(Self { machine, fleet, peer, task, sid, unconfined, mixed })
     }
 
     fn run(&mut self, request: Request, mut with: Vec<OwnedFd>) -> Reply {
         let first =
             |with: &mut Vec<OwnedFd>| with.drain(..).next().ok_or_else(|| Refusal::new(libc::EBADF, "no descriptor"));
         match request {
-            Request::Status => Ok(vec![json(&self.machine.status()?)?]),
+            Request::Status => {
+                let fleet = self.fleet.as_ref().ok().map(|fleet| fleet.report(self.machine)).transpose()?;
+                Ok(vec![json(&Status { fleet, ..self.machine.status()? })?])
+            }
             Request::Why(hook) => self.report(|machine| machine.why(hook.as_deref())),
             Request::Mode => Ok(vec![self.machine.mode().to_string()]),
             Request::SetMode { mode, domain } => {
@@ -145,6 +162,7 @@ impl<'a> Order<'a> {
                     Network::Peers => json(&self.machine.flows()?)?,
                 }])
             }
+            Request::Fleet(asked) => self.fleet(asked, with),
             Request::Services => self.report(|machine| machine.services()),
             Request::AcceptServices => {
                 self.administrator(&["setenforce"])?;
@@ -214,7 +232,7 @@ impl<'a> Order<'a> {
             }
             None => Vec::new(),
         };
-        let generation = self.machine.reload(policy, accept_missing, &questions)?;
+        let generation = self.machine.reload(policy, None, accept_missing, &questions)?;
         Ok(vec![generation.to_string()])
     }
 

@@ -35,7 +35,31 @@ pub(crate) struct Peer {
     /// Its SID when it was greeted. Its requests are checked with that SID, even if it executes another program
     /// meanwhile.
     pub(crate) sid: Sid,
-    process: OwnedFd,
+    process: Process,
+}
+
+/// A process, by its pidfd.
+#[derive(Debug)]
+pub(crate) struct Process(OwnedFd);
+
+impl Process {
+    /// The process that has this number now.
+    pub(crate) fn open(pid: i32) -> io::Result<Self> {
+        pidfd::open(pid).map(Self)
+    }
+
+    /// Whether it has not ended.
+    pub(crate) fn lives(&self) -> bool {
+        // A pidfd becomes readable when its process has ended.
+        let mut ended = [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)];
+        loop {
+            match poll(&mut ended, PollTimeout::ZERO) {
+                // An interrupted poll says nothing about the process.
+                Err(Errno::EINTR) => {}
+                other => return other == Ok(0),
+            }
+        }
+    }
 }
 
 impl Peer {
@@ -48,8 +72,8 @@ impl Peer {
             return Err(io::ErrorKind::NotFound.into());
         }
         let process = match peer_pidfd(socket) {
-            Err(Errno::ENOPROTOOPT) => pidfd::open(pid)?,
-            other => other?,
+            Err(Errno::ENOPROTOOPT) => Process::open(pid)?,
+            other => Process(other?),
         };
         Ok(Self { pid, uid, sid: TG_SID_MACHINE, process })
     }
@@ -72,7 +96,12 @@ impl Peer {
 
     /// Its pidfd.
     pub(crate) fn process(&self) -> BorrowedFd<'_> {
-        self.process.as_fd()
+        self.process.0.as_fd()
+    }
+
+    /// The process, for longer than its connection.
+    pub(crate) fn kept(&self) -> io::Result<Process> {
+        self.process.0.try_clone().map(Process)
     }
 
     /// Whether a pidfd belongs to one of its threads. The number in a pidfd's fdinfo belongs to that thread alone while
@@ -89,15 +118,7 @@ impl Peer {
     }
 
     fn lives(&self) -> bool {
-        // A pidfd becomes readable when its process has ended.
-        let mut ended = [PollFd::new(self.process.as_fd(), PollFlags::POLLIN)];
-        loop {
-            match poll(&mut ended, PollTimeout::ZERO) {
-                // An interrupted poll says nothing about the process.
-                Err(Errno::EINTR) => {}
-                other => return other == Ok(0),
-            }
-        }
+        self.process.lives()
     }
 }
 
@@ -145,7 +166,7 @@ mod tests {
     #[test]
     fn refuses_a_peer_that_has_ended() {
         let mut child = std::process::Command::new("true").spawn().unwrap();
-        let process = pidfd::open(child.id() as i32).unwrap();
+        let process = Process::open(child.id() as i32).unwrap();
         let peer = Peer { pid: child.id() as i32, uid: 0, sid: TG_SID_MACHINE, process };
         child.wait().unwrap();
         assert!(!peer.sent(Some(peer.pid)));

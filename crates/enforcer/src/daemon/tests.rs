@@ -1,3 +1,4 @@
+mod fleet;
 mod pretended;
 
 use std::{
@@ -28,10 +29,16 @@ struct Running {
 
 impl Running {
     fn new() -> Self {
+        Self::of(None)
+    }
+
+    /// The daemon of a node of a fleet.
+    fn of(fleet: Option<Fleet>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (signals, theirs) = UnixStream::pair().unwrap();
         let (machine, wish) = (Pretended::default(), Arc::new(Mutex::new(None)));
         let mut daemon = Daemon::listen(folder.path()).unwrap();
+        fleet.into_iter().for_each(|fleet| daemon.join(Ok(fleet)));
         let (mut own, wishes) = (machine.clone(), Arc::clone(&wish));
         let thread = thread::spawn(move || daemon.run(&mut own, &theirs, || wishes.lock().unwrap().take()).unwrap());
         Self { folder, machine, wish, signals, thread: Some(thread) }

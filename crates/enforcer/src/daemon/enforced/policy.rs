@@ -1,18 +1,42 @@
-//! A built policy that a client gives, and why something is not done.
+//! What is put in force, with a policy that a client gives or that the daemon starts with, and why something is not done.
 
 use std::{
     fs::File,
     io::{self, Read},
     os::fd::AsFd,
+    path::{Path, PathBuf},
 };
 
-use tollgate_client::protocol::Refusal;
+use tollgate_client::{
+    protocol::Refusal,
+    sanity::{self, Question},
+};
 use tollgate_policy::built::Built;
+use tracing::warn;
 
-use crate::{daemon::object::path_of, enforcer::EnforcerError};
+use super::Enforced;
+use crate::{
+    daemon::{machine::Beside, object::path_of},
+    datapath::Source,
+    enforcer::{Enforcer, EnforcerError},
+    guard,
+};
 
 /// The maximum size of a built policy, in bytes.
 const MAX_POLICY_SIZE: u64 = 1 << 30;
+
+/// Reads the policy with which the daemon would start now.
+pub type Reread = Box<dyn FnMut() -> Result<First, String>>;
+
+/// The policy with which a daemon starts.
+pub struct First {
+    /// The policy.
+    pub built: Built,
+    /// The user's name for it.
+    pub name: String,
+    /// Where labelled networks are configured.
+    pub network: Source,
+}
 
 /// The user's name for a policy file. A file in memory is one that the client has built from the file of that name.
 fn called(name: &str) -> String {
@@ -46,4 +70,65 @@ pub(super) fn refused(cause: &EnforcerError) -> Refusal {
         _ => libc::EINVAL,
     };
     Refusal::new(errno, cause.to_string())
+}
+
+impl Enforced {
+    /// Puts a policy in force, even if this kernel cannot enforce all of it when that is accepted. If a sanity question
+    /// is answered wrongly, the policy before is put back.
+    pub fn put_in_force(&mut self, built: Built, accepted: bool, questions: &[Question]) -> Result<u32, Refusal> {
+        let verify = |enforcer: &mut Enforcer| {
+            let ask = |question: &Question| {
+                let Question { source, target, class, .. } = question;
+                let failed = |cause| Refusal::new(libc::EINVAL, format!("a sanity question fails: {cause}"));
+                enforcer.access(source, target, class).map_err(failed)
+            };
+            sanity::hold(questions, ask).map_err(|refusal| refusal.text)
+        };
+        let reloaded = self.on_mut()?.reload(built, accepted, verify).map_err(|cause| refused(&cause))?;
+        for (_, context) in &reloaded.invalid {
+            warn!("{context} is not a context of the new policy: objects that have it are unlabelled");
+        }
+        Ok(reloaded.number)
+    }
+
+    /// Likewise, with other labelled networks, or with none of both.
+    pub(super) fn put_with(
+        &mut self,
+        built: Built,
+        network: Source,
+        accepted: bool,
+        questions: &[Question],
+    ) -> Result<u32, Refusal> {
+        let before = self.on_mut()?.set_networks_source(network);
+        let put = self.put_in_force(built, accepted, questions);
+        if put.is_err() {
+            self.on_mut()?.set_networks_source(before);
+        }
+        put
+    }
+
+    /// Puts the guard's database of a file in force; `None`: the machine's own. Returns the file of the one before.
+    pub(super) fn put_guard(&mut self, database: Option<&Path>) -> Result<Option<PathBuf>, Refusal> {
+        match (&mut self.guard, database) {
+            (None, None) => Ok(None),
+            (None, Some(_)) => Err(Refusal::new(
+                libc::ENODEV,
+                "the guard does not run here, and the generation has its database: start the daemon with \
+                 `tollgate enforce --guard POLICY`",
+            )),
+            (Some(log), database) => {
+                log.put_in_force(database).map_err(|cause| Refusal::new(libc::EIO, cause.to_string()))
+            }
+        }
+    }
+
+    /// What is in force beside the policy, as read back from the kernel's memory.
+    pub(super) fn in_force_beside(&mut self) -> Beside {
+        let guard = self.guard.as_ref().and_then(guard::Log::source).map(Path::to_owned);
+        let network = self.enforcer.as_mut().and_then(|enforcer| {
+            let is_another = *enforcer.networks_source() != self.network && !enforcer.networks_differ();
+            is_another.then(|| enforcer.networks_source().path().to_owned())
+        });
+        Beside { guard, network }
+    }
 }

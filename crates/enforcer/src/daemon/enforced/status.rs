@@ -59,6 +59,8 @@ impl Enforced {
             findings,
             confined: confined as u64,
             guard: self.guard.as_ref().map(guard::Log::status),
+            // The server adds it.
+            fleet: None,
         })
     }
 }

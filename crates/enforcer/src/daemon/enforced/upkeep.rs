@@ -66,7 +66,10 @@ impl Enforced {
         for event in batch.events {
             self.trace.event(&event, |sid| known(enforcer, sid));
             match event.kind {
-                TG_EVENT_AVC => self.audit.event(&event, |sid| known(enforcer, sid)),
+                TG_EVENT_AVC => {
+                    self.denials += u64::from(event.denied != 0);
+                    self.audit.event(&event, |sid| known(enforcer, sid));
+                }
                 TG_EVENT_MOUNT => mounted(enforcer, &event),
                 TG_EVENT_SERVICE => enforcer.began(),
                 TG_EVENT_IDENTIFIER => self.asking.met(&event, enforcer),
@@ -106,7 +109,9 @@ impl Enforced {
         let Some(enforcer) = &self.enforcer else { return };
         let kinds = [(TG_FAILED_EVENT_LOST, Reason::RingBuffer), (TG_FAILED_EVENT_LIMIT, Reason::KernelLimit)];
         for (failure, reason) in kinds {
-            self.audit.lost(reason, enforcer.state().unreported(failure));
+            let lost = enforcer.state().unreported(failure);
+            self.denials += lost;
+            self.audit.lost(reason, lost);
         }
     }
 

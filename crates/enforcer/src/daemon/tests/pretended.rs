@@ -5,25 +5,31 @@ use std::{
     fs::File,
     io::Read,
     net::SocketAddr,
-    os::fd::{BorrowedFd, RawFd},
+    os::fd::{AsFd, BorrowedFd, RawFd},
+    path::{Path, PathBuf},
     sync::{Arc, Mutex},
 };
 
 use tollgate_abi::enforcer::{TG_SID_MACHINE, TG_TASK_MIXED, tg_socket, tg_task};
+use tollgate_audit::Load;
 use tollgate_client::{
     network,
     protocol::{Mode, Refusal},
     sanity::Question,
     services::Service,
-    shadow::Report,
+    shadow::{Candidate, Report},
     status::{Manager, Status},
     units::Unit,
     why::{Kind, Reason, Why},
 };
+use tollgate_fleet::Hash;
 
 use crate::{
     contexts::Sid,
-    daemon::machine::{Labels, Machine, Permission},
+    daemon::{
+        machine::{Beside, Labels, Machine, Permission},
+        object::path_of,
+    },
     shares::Holder,
 };
 
@@ -36,12 +42,26 @@ pub(super) struct Known {
     pub(super) confined: bool,
     pub(super) mixed: bool,
     pub(super) counting: bool,
+    /// Whether a sanity question fails.
+    pub(super) fails: bool,
+    /// How many denials there have been.
+    pub(super) denials: u64,
+    /// The mode; `None`: permissive.
+    mode: Option<Mode>,
+    /// The paths of the policy in force and of the candidate, if others than in status.json.
+    policy: Option<String>,
+    shadow: Option<String>,
+    pub(super) beside: Beside,
+    /// Whether the guard runs.
+    pub(super) guarded: bool,
     pub(super) peer: Sid,
     pub(super) class: Option<&'static str>,
     pub(super) fixed: Option<&'static str>,
     pub(super) allowed: BTreeSet<(Sid, Sid, String, String)>,
     pub(super) asked: Vec<(Sid, Sid, String, String)>,
     pub(super) done: Vec<String>,
+    /// What was recorded of a fleet's generations.
+    pub(super) records: Vec<String>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -51,6 +71,10 @@ impl Pretended {
     fn done(&self, what: impl Into<String>) {
         self.0.lock().unwrap().done.push(what.into());
     }
+}
+
+fn path(file: &File) -> String {
+    path_of(file.as_fd()).unwrap().display().to_string()
 }
 
 impl Machine for Pretended {
@@ -63,6 +87,8 @@ impl Machine for Pretended {
     }
     fn reread(&mut self) -> Result<u32, Refusal> {
         self.done("reread");
+        let mut known = self.0.lock().unwrap();
+        (known.policy, known.beside.network) = (None, None);
         Ok(2)
     }
     fn task(&mut self, _: BorrowedFd<'_>) -> Result<Option<tg_task>, Refusal> {
@@ -126,33 +152,69 @@ impl Machine for Pretended {
         Ok(None)
     }
     fn status(&mut self) -> Result<Status, Refusal> {
-        Ok(serde_json::from_str(include_str!("status.json")).unwrap())
+        let (status, known): (Status, _) =
+            (serde_json::from_str(include_str!("status.json")).unwrap(), self.0.lock().unwrap());
+        Ok(Status {
+            mode: known.mode.unwrap_or(Mode::Permissive),
+            policy: known.policy.clone().unwrap_or(status.policy),
+            shadow: known.shadow.clone().map(|policy| Candidate { policy, since: 0 }),
+            ..status
+        })
     }
     fn why(&mut self, hook: Option<&str>) -> Result<Vec<Why>, Refusal> {
         let reasons = vec![Reason::new(Kind::Labels, "labels are kept there")];
         Ok(vec![Why { hook: hook.unwrap_or("all").to_owned(), attached: true, reasons }])
     }
     fn mode(&self) -> Mode {
-        Mode::Permissive
+        self.0.lock().unwrap().mode.unwrap_or(Mode::Permissive)
     }
     fn set_mode(&mut self, mode: Mode, domain: Option<&str>) -> Result<(), Refusal> {
         self.done(format!("mode {mode} {domain:?}"));
+        if domain.is_none() {
+            self.0.lock().unwrap().mode = Some(mode);
+        }
         Ok(())
     }
-    fn reload(&mut self, mut policy: File, accept: bool, questions: &[Question]) -> Result<u32, Refusal> {
-        let mut text = String::new();
-        policy.read_to_string(&mut text).unwrap();
+    fn reload(
+        &mut self,
+        mut policy: File,
+        network: Option<&Path>,
+        accept: bool,
+        questions: &[Question],
+    ) -> Result<u32, Refusal> {
+        if self.0.lock().unwrap().fails {
+            return Err(Refusal::new(libc::EINVAL, "a sanity question fails: a b file read is denied"));
+        }
+        self.0.lock().unwrap().policy = Some(path(&policy));
+        self.0.lock().unwrap().beside.network = network.map(Path::to_owned);
+        let mut bytes = Vec::new();
+        policy.read_to_end(&mut bytes).unwrap();
+        let text = String::from_utf8(bytes).unwrap_or_else(|other| Hash::of(other.as_bytes()).to_string());
         self.done(format!("reload {text} {accept} {}", questions.len()));
         Ok(7)
+    }
+    fn guard(&mut self, database: Option<&Path>) -> Result<Option<PathBuf>, Refusal> {
+        let mut known = self.0.lock().unwrap();
+        if database.is_some() && !known.guarded {
+            return Err(Refusal::new(libc::ENODEV, "the guard does not run here"));
+        }
+        Ok(std::mem::replace(&mut known.beside.guard, database.map(Path::to_owned)))
+    }
+    fn beside(&mut self) -> Beside {
+        self.0.lock().unwrap().beside.clone()
     }
     fn stop(&mut self) -> Result<(), Refusal> {
         self.done("stop");
         Ok(())
     }
-    fn start_shadow(&mut self, _: File) -> Result<Vec<String>, Refusal> {
+    fn start_shadow(&mut self, policy: File) -> Result<Vec<String>, Refusal> {
+        self.done("shadow");
+        self.0.lock().unwrap().shadow = Some(path(&policy));
         Ok(Vec::new())
     }
     fn stop_shadow(&mut self) -> Result<(), Refusal> {
+        self.done("no shadow");
+        self.0.lock().unwrap().shadow = None;
         Ok(())
     }
     fn shadow(&mut self) -> Result<Option<Report>, Refusal> {
@@ -175,6 +237,16 @@ impl Machine for Pretended {
     }
     fn accept_services(&mut self) -> Result<(), Refusal> {
         Ok(())
+    }
+    fn tables(&self, candidate: bool) -> Option<Vec<u8>> {
+        Some(if candidate { b"candidate".to_vec() } else { b"tables".to_vec() })
+    }
+    fn denials(&mut self) -> u64 {
+        self.0.lock().unwrap().denials
+    }
+    fn record(&mut self, Load { mode, success, cause, .. }: Load) {
+        let mode = mode.unwrap_or_else(|| "?".into());
+        self.0.lock().unwrap().records.push(format!("{mode} {success} {}", cause.unwrap_or_default()));
     }
     fn statistics(&mut self) -> Vec<Manager> {
         Vec::new()
