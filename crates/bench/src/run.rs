@@ -24,6 +24,7 @@ use crate::{
     place::Network,
     places::Places,
     selection::Selection,
+    workloads::contexts,
 };
 
 /// How long to wait after a progress line, until the work that it causes (a serial port, a terminal) is over.
@@ -59,7 +60,7 @@ pub fn run(job: &Job, progress: &mut dyn FnMut(&str)) -> Result<Report, Error> {
     let logging = job.logged.map(Logging::open).transpose()?;
     let lsm = active_modules();
 
-    let mut confined = confine(&job.confinement, places.root(), job.counter)?;
+    let mut confined = confine(&job.confinement, &contexts(&job.workloads), places.root(), job.counter)?;
     if confined.learns() {
         progress("learning");
         learn(&selections, &places, &mut meter)?;

@@ -62,6 +62,21 @@ impl<F: FnMut() -> io::Result<()>> Operation for LeavesWork<F> {
     }
 }
 
+/// An operation on connections, which take long to find their pace: windows grow, and buffers that are used again come from
+/// fewer and fewer slabs.
+#[derive(Debug)]
+pub(crate) struct Paced<F>(pub(crate) F);
+
+impl<F: FnMut() -> io::Result<()>> Operation for Paced<F> {
+    fn warm_ups(&self, samples: usize) -> usize {
+        5 * samples / 2 + 4
+    }
+
+    fn run(&mut self) -> io::Result<()> {
+        self.0()
+    }
+}
+
 /// What a set-up returns: `Ok(Box::new(move || ...))`.
 pub(crate) type Prepared = Result<Box<dyn Operation>, Error>;
 

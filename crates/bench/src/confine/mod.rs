@@ -190,9 +190,15 @@ impl Confined {
 
 /// Sets the module up.
 ///
-/// `work` is the directory of the workloads, `counter` the unit of the calibration. Landlock, AppArmor and Tollgate confine
+/// `contexts` are those that workloads [give to sockets](label_new_sockets), `work` is the directory of the workloads, `counter`
+/// the unit of the calibration. Landlock, AppArmor and Tollgate confine
 /// the calling thread and the processes that it starts afterwards; the others confine the whole machine.
-pub(crate) fn confine(confinement: &Confinement, work: &Path, counter: Counter) -> Result<Confined, Error> {
+pub(crate) fn confine(
+    confinement: &Confinement,
+    contexts: &[String],
+    work: &Path,
+    counter: Counter,
+) -> Result<Confined, Error> {
     match confinement {
         Confinement::None => Ok(Confined::standing("nothing loaded".to_owned())),
         Confinement::BpfEmpty { hooks } => {
@@ -233,7 +239,7 @@ pub(crate) fn confine(confinement: &Confinement, work: &Path, counter: Counter) 
         }
         Confinement::Tollgate { policy, context, permissive, unconfined, hooks, at_use, counted, daemon, network } => {
             let (context, permissive, at_use, counted) = (context.as_deref(), *permissive, *at_use, *counted);
-            let start = tollgate::Start { policy, context, permissive, unconfined, hooks, at_use, counted };
+            let start = tollgate::Start { policy, context, contexts, permissive, unconfined, hooks, at_use, counted };
             if *daemon || network.is_some() {
                 let (verified, daemon) = tollgate::begin(start, network.as_deref())?;
                 return Ok(Confined { kept: Kept::Daemon(daemon), ..Confined::standing(verified) });
@@ -241,6 +247,18 @@ pub(crate) fn confine(confinement: &Confinement, work: &Path, counter: Counter) 
             let (verified, decisions) = tollgate::enforce(start)?;
             Ok(Confined { decisions, ..Confined::standing(verified) })
         }
+    }
+}
+
+/// The context of sockets that the calling thread makes from now on; `None`: the policy's. Does nothing where no policy is in
+/// force.
+pub(crate) fn label_new_sockets(context: Option<&str>) -> Result<(), Error> {
+    if selinux::is_loaded() {
+        selinux::label_new_sockets(context)
+    } else if tollgate::is_in_force() {
+        tollgate::label_new_sockets(context)
+    } else {
+        Ok(())
     }
 }
 

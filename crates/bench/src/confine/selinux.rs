@@ -11,7 +11,7 @@ const ROOT: &str = "/sys/fs/selinux";
 /// Loads the policy, if there is one, and sets the mode. The returned description is read back from the kernel.
 pub(super) fn load(policy: Option<&Path>, enforcing: bool) -> Result<String, Error> {
     require("selinux")?;
-    if !Path::new(ROOT).join("policyvers").exists() {
+    if !is_loaded() {
         mount_at(ROOT, "selinuxfs")?;
     }
     let Some(policy) = policy else {
@@ -38,6 +38,15 @@ pub(super) fn load(policy: Option<&Path>, enforcing: bool) -> Result<String, Err
 pub(super) fn enter(context: &str) -> Result<String, Error> {
     write("/proc/thread-self/attr/current", context.as_bytes())?;
     Ok(format!("this process is {context}"))
+}
+
+pub(super) fn is_loaded() -> bool {
+    Path::new(ROOT).join("policyvers").exists()
+}
+
+/// A line without a context resets it (selinux_setprocattr).
+pub(super) fn label_new_sockets(context: Option<&str>) -> Result<(), Error> {
+    write("/proc/thread-self/attr/sockcreate", context.unwrap_or("\n").as_bytes())
 }
 
 fn verify(enforcing: bool) -> Result<String, Error> {

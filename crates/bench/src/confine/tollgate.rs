@@ -8,7 +8,7 @@ mod daemon;
 use std::{env, fs, path::Path, process::Command};
 
 use tollgate_abi::{
-    enforcer::{TG_ATTRIBUTE_CURRENT, TG_PRCTL},
+    enforcer::{TG_ATTRIBUTE_CURRENT, TG_ATTRIBUTE_SOCKCREATE, TG_PRCTL},
     paths::CONTEXTS,
 };
 
@@ -23,6 +23,8 @@ pub(super) struct Start<'a> {
     pub(super) policy: &'a Path,
     /// The context that the calling thread enters.
     pub(super) context: Option<&'a str>,
+    /// Other contexts that get numbers, unless a daemon starts.
+    pub(super) contexts: &'a [String],
     /// Whether denials are granted.
     pub(super) permissive: bool,
     /// Domains for which the policy is not checked.
@@ -58,7 +60,8 @@ impl Start<'_> {
         if self.counted {
             arguments.push("--count".to_owned());
         }
-        let contexts = self.context.iter().map(|context| ("--intern", (*context).to_owned()));
+        let contexts = self.context.into_iter().chain(self.contexts.iter().map(String::as_str));
+        let contexts = contexts.map(|context| ("--intern", context.to_owned()));
         let hooks = self.hooks.iter().map(|hook| ("--hook", hook.clone()));
         for (option, value) in contexts.chain(hooks) {
             arguments.extend([option.to_owned(), value]);
@@ -106,24 +109,43 @@ fn run(arguments: &[String]) -> Result<String, Error> {
 
 /// Does setcon; returns the SID of the calling thread from now on.
 fn enter(context: &str) -> Result<u32, Error> {
-    let contexts = fs::read_to_string(CONTEXTS).context(format!("read {CONTEXTS}"))?;
-    let Some(sid) = sid(&contexts, context) else {
-        return Err(Error::Unavailable(format!("tollgate: {CONTEXTS} has no context {context}")));
-    };
+    let sid = find(context)?;
     // With credentials of its own, the same as before: the kernel knows by them who opened files.
     // SAFETY: this option takes integers only.
     nix::Error::result(unsafe { libc::prctl(libc::PR_SET_KEEPCAPS, 0u64, 0u64, 0u64, 0u64) })
         .context("get credentials of its own".to_owned())?;
+    set(TG_ATTRIBUTE_CURRENT, sid, &format!("enter the context {context}"))?;
+    Ok(sid)
+}
+
+pub(super) fn is_in_force() -> bool {
+    Path::new(CONTEXTS).exists()
+}
+
+/// Does setsockcreatecon.
+pub(super) fn label_new_sockets(context: Option<&str>) -> Result<(), Error> {
+    let sid = context.map_or(Ok(0), find)?;
+    set(TG_ATTRIBUTE_SOCKCREATE, sid, &format!("make sockets {}", context.unwrap_or("without a context of their own")))
+}
+
+/// Sets an attribute of the calling thread.
+fn set(attribute: u32, sid: u32, what: &str) -> Result<(), Error> {
     // SAFETY: an option that no kernel knows takes integers only.
-    let done = unsafe { libc::prctl(TG_PRCTL as i32, u64::from(TG_ATTRIBUTE_CURRENT), u64::from(sid), 0u64, 0u64) };
+    let done = unsafe { libc::prctl(TG_PRCTL as i32, u64::from(attribute), u64::from(sid), 0u64, 0u64) };
     match nix::Error::result(done) {
         // The hook's errno for success: if a hook returns 0, the kernel continues and rejects the unknown option.
-        Err(nix::Error::EALREADY) => Ok(sid),
-        Err(errno) => Err(errno).context(format!("enter the context {context}")),
+        Err(nix::Error::EALREADY) => Ok(()),
+        Err(errno) => Err(errno).context(what),
         Ok(_) => {
             Err(Error::Unavailable("tollgate: the kernel has an option of prctl that we took for ours".to_owned()))
         }
     }
+}
+
+/// The number of a context that the set-up has asked for.
+fn find(context: &str) -> Result<u32, Error> {
+    let contexts = fs::read_to_string(CONTEXTS).context(format!("read {CONTEXTS}"))?;
+    sid(&contexts, context).ok_or_else(|| Error::Unavailable(format!("tollgate: {CONTEXTS} has no context {context}")))
 }
 
 fn sid(contexts: &str, context: &str) -> Option<u32> {
@@ -148,13 +170,14 @@ mod tests {
         let start = Start {
             policy: Path::new("/p"),
             context: Some("u:r:t"),
+            contexts: &["u:r:s".to_owned()],
             permissive: true,
             unconfined: &domains,
             hooks: &[],
             at_use: true,
             counted: true,
         };
-        let words = "enforce /p --accept-missing --permissive --descriptors use --unconfined unconfined_t --once --count --intern u:r:t";
+        let words = "enforce /p --accept-missing --permissive --descriptors use --unconfined unconfined_t --once --count --intern u:r:t --intern u:r:s";
         assert_eq!(start.arguments().join(" "), words);
     }
 }

@@ -13,6 +13,8 @@ pub(crate) mod peer;
 mod processes;
 mod shared_memory;
 
+pub(crate) use mls::contexts;
+
 use crate::workload::Workload;
 
 /// The families, in the order of the tables. A family is a file here with one `pub(crate) static ...: &[Workload]`.

@@ -42,6 +42,7 @@ const FILES: [(Group, &[&str]); 4] = [
             "genfs.h",
             "overlay.h",
             "subvolume.h",
+            "trusted.h",
             "active.h",
             "socket_class.h",
             "socket_label.h",

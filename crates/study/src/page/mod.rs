@@ -16,7 +16,7 @@ pub use material::Material;
 
 use crate::results::Results;
 use model::Page;
-use sections::{caches, counts, depth, kernels, latency, levels, measured, overhead, published, reach, summary};
+use sections::{alive, caches, counts, depth, kernels, latency, levels, measured, overhead, published, reach, summary};
 
 /// The page of a study, as HTML.
 #[must_use]
@@ -37,6 +37,7 @@ fn page(material: &Material) -> Page {
         overhead::section(results),
         depth::section(results),
         levels::section(results),
+        alive::section(results),
         kernels::section(results),
         published::section(results),
         latency::section(&material.observations),

@@ -17,7 +17,7 @@ pub(super) mod unix;
 
 pub(super) use echo::{receive_all, send_all};
 pub(super) use pipe::token_ring;
-pub(super) use tcp::connection;
+pub(super) use tcp::steady_connection;
 
 /// Samples of an operation in which no other task takes part.
 const SINGLE_TASK_SAMPLES: u32 = 200;

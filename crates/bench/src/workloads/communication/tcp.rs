@@ -66,7 +66,7 @@ pub(super) fn connect(place: &Place) -> Prepared {
 }
 
 /// An open connection's two ends.
-pub(in crate::workloads) fn connection(place: &Place) -> Result<(OwnedFd, OwnedFd), Error> {
+fn connection(place: &Place) -> Result<(OwnedFd, OwnedFd), Error> {
     let link = Link::open(place.net)?;
     let listener = Listener::open(&link)?;
     let near = link.socket(Side::Near, SockType::Stream)?;
@@ -75,6 +75,18 @@ pub(in crate::workloads) fn connection(place: &Place) -> Result<(OwnedFd, OwnedF
     let far = listener.accept().context("accept a TCP connection")?;
     for end in [&near, &far] {
         setsockopt(end, sockopt::TcpNoDelay, &true).context("set TCP_NODELAY")?;
+    }
+    Ok((near, far))
+}
+
+/// The same, with buffers of one size: the kernel would give more and more to a connection, and how fast it does so depends on
+/// the time.
+pub(in crate::workloads) fn steady_connection(place: &Place) -> Result<(OwnedFd, OwnedFd), Error> {
+    const BUFFER: usize = 64 * 1024;
+    let (near, far) = connection(place)?;
+    for end in [&near, &far] {
+        setsockopt(end, sockopt::SndBuf, &BUFFER).context("set SO_SNDBUF")?;
+        setsockopt(end, sockopt::RcvBuf, &BUFFER).context("set SO_RCVBUF")?;
     }
     Ok((near, far))
 }

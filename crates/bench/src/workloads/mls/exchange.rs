@@ -10,9 +10,9 @@ use nix::{
 
 use crate::{
     place::Place,
-    workload::Prepared,
+    workload::{Paced, Prepared},
     workloads::{
-        communication::{connection, receive_all, send_all},
+        communication::{receive_all, send_all, steady_connection},
         peer::Peer,
     },
 };
@@ -26,14 +26,15 @@ const LONG: [usize; 6] = [16 << 10, 32 << 10, 64 << 10, 16 << 10, 32 << 10, 64 <
 
 /// Four processes, of which this is one, each on the other side of its neighbours.
 pub(super) fn ring(place: &Place) -> Prepared {
-    let [one, two, three, four] = [connection(place)?, connection(place)?, connection(place)?, connection(place)?];
+    let [one, two, three, four] =
+        [steady_connection(place)?, steady_connection(place)?, steady_connection(place)?, steady_connection(place)?];
     let peers = [pass_on(one.1, two.1)?, pass_on(two.0, three.0)?, pass_on(three.1, four.1)?];
     let (out, back) = (one.0, four.0);
     let mut token = [1; TOKEN];
-    Ok(Box::new(move || {
+    Ok(Box::new(Paced(move || {
         let passed = send_all(out.as_raw_fd(), &token).and_then(|()| receive_all(back.as_raw_fd(), &mut token));
         peers.iter().try_for_each(|peer| peer.explain(passed))
-    }))
+    })))
 }
 
 /// A process that passes on what it receives.
@@ -46,7 +47,7 @@ fn pass_on(from: OwnedFd, to: OwnedFd) -> Result<Peer, crate::Error> {
 }
 
 pub(super) fn ping_pong(place: &Place) -> Prepared {
-    let (near, far) = connection(place)?;
+    let (near, far) = steady_connection(place)?;
     let mut echoed = [0; SHORT[SHORT.len() - 1]];
     let peer = Peer::fork(move || {
         SHORT.into_iter().try_for_each(|size| {
@@ -55,20 +56,20 @@ pub(super) fn ping_pong(place: &Place) -> Prepared {
         })
     })?;
     let mut message = [1; SHORT[SHORT.len() - 1]];
-    Ok(Box::new(move || {
+    Ok(Box::new(Paced(move || {
         peer.explain(SHORT.into_iter().try_for_each(|size| {
             send_all(near.as_raw_fd(), &message[..size])?;
             receive_all(near.as_raw_fd(), &mut message[..size])
         }))
-    }))
+    })))
 }
 
 pub(super) fn at_once(place: &Place) -> Prepared {
-    let (near, far) = connection(place)?;
+    let (near, far) = steady_connection(place)?;
     let mut theirs = Both::default();
     let peer = Peer::fork(move || LONG.into_iter().try_for_each(|size| theirs.exchange(&far, size)))?;
     let mut ours = Both::default();
-    Ok(Box::new(move || peer.explain(LONG.into_iter().try_for_each(|size| ours.exchange(&near, size)))))
+    Ok(Box::new(Paced(move || peer.explain(LONG.into_iter().try_for_each(|size| ours.exchange(&near, size))))))
 }
 
 /// Memory for both directions.

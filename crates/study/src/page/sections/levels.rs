@@ -1,7 +1,10 @@
 //! Section: overhead by the number of categories of the workloads' level.
 
 use crate::{
-    page::model::{Axis, Block, Cell, Chart, Group, Line, Row, Section, Table},
+    page::{
+        model::{Axis, Block, Cell, Chart, Group, Line, Row, Section, Table},
+        rows,
+    },
     results::{Oracle, Results},
     study::Study,
     table::workloads,
@@ -27,7 +30,7 @@ pub(in crate::page) fn section(results: &Results) -> Option<Section> {
     let what = "The workloads at levels with more and more categories. A line that rises pays for categories.";
     let mut blocks = vec![Block::Text(what.to_owned())];
     for kernel in results.kernels() {
-        let rows = workloads(results, kernel);
+        let rows: Vec<&str> = workloads(results, kernel).into_iter().filter(|row| !rows::is_control(row)).collect();
         blocks.push(Block::Charts(rows.iter().filter_map(|row| chart(results, kernel, &curves, row)).collect()));
         blocks.push(Block::Table(table(results, kernel, &curves, &rows)));
     }
@@ -129,10 +132,10 @@ mod tests {
     #[test]
     fn draws_a_line_for_each_configuration_with_three_levels() {
         let mut built = results(&[
-            boot("none", 0).measured("stat", &[1000.]),
-            boot("zero", 0).measured("stat", &[1010.]),
+            boot("none", 0).measured("stat", &[1000.]).measured("null", &[300.]),
+            boot("zero", 0).measured("stat", &[1010.]).measured("null", &[300.]),
             boot("one", 0).measured("stat", &[1020.]),
-            boot("many", 0).measured("stat", &[1040.]),
+            boot("many", 0).measured("stat", &[1040.]).measured("null", &[300.]),
         ]);
         built.study.text = "name = \"x\"\ntitle = \"X\"\nkernels = [\"6.1\"]\nworkloads = [\"stat\"]\n\
             configurations = [\"none\", \"zero\", \"one\", \"many\"]\n"
@@ -147,7 +150,8 @@ mod tests {
         built.study.text.push_str("[[configuration]]\nname = \"one\"\nbase = \"selinux-mls\"\nlevel = \"s0:c7\"\n");
         let section = section(&built).unwrap();
         let [_, Block::Charts(charts), Block::Table(table)] = &section.blocks[..] else { panic!("{section:?}") };
-        let [line] = &charts[0].lines[..] else { panic!("{charts:?}") };
+        let [chart] = &charts[..] else { panic!("a control is no curve: {charts:?}") };
+        let [line] = &chart.lines[..] else { panic!("{chart:?}") };
         let overhead: Vec<f64> = line.points.iter().map(|point| point.1.round()).collect();
         assert_eq!((line.name.as_str(), &overhead[..]), ("selinux-mls", &[1.0, 2.0, 4.0][..]));
         let names: Vec<&str> = table.groups[0].rows.iter().map(|row| row.name.as_str()).collect();

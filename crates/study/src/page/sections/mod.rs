@@ -1,5 +1,6 @@
 //! The sections of a page, one per file. Each is a function of the results, and `None` if there is nothing to show.
 
+pub(super) mod alive;
 pub(super) mod caches;
 pub(super) mod counts;
 pub(super) mod depth;
