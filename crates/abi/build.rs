@@ -14,10 +14,11 @@ const TABLES: &str = "tables.h";
 const ENFORCER: &str = "enforcer.h";
 const PATHS: &str = "paths.h";
 const GUARD: &str = "guard.h";
+const STATUS: &str = "status.h";
 const CLASSES: &str = "classes.txt";
 
 fn main() {
-    for header in [HOOKS, TABLES, ENFORCER, PATHS, GUARD, CLASSES, "datapath.h", "decide.h"] {
+    for header in [HOOKS, TABLES, ENFORCER, PATHS, GUARD, STATUS, CLASSES, "datapath.h", "decide.h"] {
         println!("cargo::rerun-if-changed={header}");
     }
     let include = env::var("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR");
@@ -28,6 +29,7 @@ fn main() {
     bindings(ENFORCER, "(tg|TG|SECINITSID)_.*", &out.join("enforcer.rs"));
     bindings(PATHS, "TG_.*", &out.join("paths.rs"));
     bindings(GUARD, "(tg|TG)_.*", &out.join("guard.rs"));
+    bindings(STATUS, "(tg|TG)_.*", &out.join("status.rs"));
     let generated = out.join("include");
     fs::create_dir_all(&generated).expect("OUT_DIR can be written");
     println!("cargo::metadata=generated={}", generated.display());
@@ -107,6 +109,7 @@ const AS_BYTES: &[&str] = &[
     "tg_sid_key",
     "tg_slipped",
     "tg_socket",
+    "tg_status_page",
     "tg_sock",
     "tg_superblock",
     "tg_task",

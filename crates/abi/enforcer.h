@@ -264,7 +264,9 @@ struct tg_socket {
 /* `sockets`, socket storage. A socket without an entry is the machine's. */
 struct tg_sock {
 	struct tg_socket label;
-	__u64 used; /* what was granted on it (use.h) */
+	__u64 used;	  /* what was granted on it (use.h) */
+	__u64 unconfined; /* when its domain was last found to be unconfined, or not to be
+			     (socket_label.h) */
 };
 
 /* `texts`: a context as text, by SID. */
@@ -295,7 +297,7 @@ struct tg_label_value {
 	__u16 dirty; /* the daemon has yet to write the attribute */
 	__u16 share; /* the share that it counts in: an index of tg_state.shares */
 	/* tg_superblock.number of the file system that it was written for. If it differs, another
-	 * file system had the device before. 0: the label was read. */
+	 * file system had the device before. 0: the walk has read it in an attribute. */
 	__u32 mounted;
 };
 
@@ -343,8 +345,9 @@ struct tg_superblock {
  */
 #define TG_SUPERBLOCK_NEW 4u
 
-/* `uuids`: file systems that were labelled here, or seen. Labels of their files may be noted, or
- * still be in memory, where attributes do not tell. */
+/* `uuids`: file systems that were labelled here, or seen, each with its tg_superblock.number (0:
+ * only notes are known). Labels of their files may be noted, or still be in memory, where
+ * attributes do not tell. */
 struct tg_uuid {
 	__u8 bytes[16];
 };
@@ -646,6 +649,8 @@ struct tg_state {
 	__u32 renumbered;
 	/* There was no memory for an entry of `unwritten`. */
 	__u32 labels_missed;
+	/* A directory was entered in `active`; the daemon clears it before it takes them. */
+	__u32 activated;
 	__u64 audit_second, audit_count; /* events in this second */
 	__u64 failures[TG_FAILURES];
 	__u64 reported[TG_FAILURES]; /* how many of them the daemons have written to the audit log

@@ -11,9 +11,13 @@
 #define TG_PINNED_BSS TG_PINS "/maps/bss" /* the programs' global variables: struct tg_state */
 #define TG_GUARD_PINS "/sys/fs/bpf/tollgate-guard" /* those of the guard */
 
-/* What outlives the daemon beside the kernel. */
+/* What outlives the daemon beside the kernel. A test of the library has another folder. */
+#ifndef TG_FOLDER
 #define TG_FOLDER "/run/tollgate"
+#endif
 #define TG_SOCKET TG_FOLDER "/socket"	  /* where the daemon answers */
 #define TG_CONTEXTS TG_FOLDER "/contexts" /* what SIDs stand for, in lines SID CONTEXT */
+#define TG_STATUS TG_FOLDER "/status"	  /* what is in force: struct tg_status_page */
+#define TG_GENERATION TG_FOLDER "/generation-%u.policy" /* the policy of a generation */
 
 #endif

@@ -1,7 +1,7 @@
 //! The contract between Tollgate's BPF programs and user space.
 //!
 //! The C headers are the source; this crate is generated from them. `lsm_hooks.h` is the table of LSM hooks, [`tables`]
-//! is `tables.h`, [`enforcer`] is `enforcer.h`, [`guard`] is `guard.h`. `decide.h` and `guard_decide.h`,
+//! is `tables.h`, [`enforcer`] is `enforcer.h`, [`guard`] is `guard.h`, [`status`] is `status.h`. `decide.h` and `guard_decide.h`,
 //! the evaluators, are compiled by the crates that use them.
 //! [`CLASSES`] is `classes.txt`, from which `classes.h` is generated as well.
 
@@ -13,6 +13,7 @@ use zerocopy::{Immutable, IntoBytes};
 pub mod enforcer;
 pub mod guard;
 pub mod paths;
+pub mod status;
 pub mod tables;
 
 /// The bytes of a map's key or value. This compiles only if the type has no padding.

@@ -18,6 +18,10 @@ pub const FOLDER: &str = text(header::TG_FOLDER);
 pub const SOCKET: &str = text(header::TG_SOCKET);
 /// What SIDs stand for, in lines `SID CONTEXT`.
 pub const CONTEXTS: &str = text(header::TG_CONTEXTS);
+/// What is in force, a [`tg_status_page`](crate::status::tg_status_page).
+pub const STATUS: &str = text(header::TG_STATUS);
+/// The policy of a generation, whose number is in place of `%u`.
+pub const GENERATION: &str = text(header::TG_GENERATION);
 
 #[allow(clippy::allow_attributes_without_reason, unreachable_pub, reason = "generated")]
 mod header {
@@ -51,7 +55,7 @@ mod tests {
         for pinned in [PINNED_TASKS, PINNED_BSS] {
             assert!(pinned.starts_with(&format!("{PINS}/maps/")), "{pinned}");
         }
-        for kept in [SOCKET, CONTEXTS] {
+        for kept in [SOCKET, CONTEXTS, STATUS, GENERATION] {
             assert!(kept.starts_with(&format!("{FOLDER}/")), "{kept}");
         }
     }

@@ -31,8 +31,11 @@ static __noinline int tg_enter_active(struct inode *directory, struct tg_inode *
 	struct tg_label_key key = tg_label_key_of(directory);
 
 	label->flags |= TG_INODE_ACTIVE;
-	if (!(label->flags & TG_INODE_DURABLE) && key.device && sid && sid != SECINITSID_UNLABELED)
+	if (!(label->flags & TG_INODE_DURABLE) && key.device && sid &&
+	    sid != SECINITSID_UNLABELED) {
 		bpf_map_update_elem(&active, &key, &sid, BPF_ANY);
+		__sync_lock_test_and_set(&state.activated, 1);
+	}
 	return 0;
 }
 

@@ -7,11 +7,14 @@
 #ifndef TOLLGATE_ADMITTED_H
 #define TOLLGATE_ADMITTED_H
 
+#include <bpf/bpf_endian.h>
+
 #include "address.h"
 #include "ip.h"
 #include "kernel.h"
 #include "libbpf.h"
 #include "read.h"
+#include "socket_class.h"
 #include "state.h"
 
 /* All that the checks of a packet depend on. */
@@ -93,6 +96,30 @@ static __noinline int tg_read_arrival(const struct sk_buff *packet, int udp,
 	else if (transport != at)
 		TG_READ(arrival->port, head + transport);
 	return 0;
+}
+
+/* Whether a sock is a connection, which receives packets of its peer alone
+ * (__inet_lookup_established). */
+static __always_inline int tg_is_connection(const struct sock *sk, __u32 class)
+{
+	return class == SECCLASS_TCP_SOCKET && sk->__sk_common.skc_state == BPF_TCP_ESTABLISHED;
+}
+
+/* tg_read_arrival for a connection, which knows its peer's address. The packet is not read. */
+static __always_inline void tg_read_connected(const struct sock *sk, const struct sk_buff *packet,
+					      struct tg_arrival *arrival)
+{
+	arrival->device = TG_ADDRESS(packet->dev);
+	if (packet->protocol == bpf_htons(ETH_P_IP)) {
+		arrival->address[0] = sk->__sk_common.skc_daddr;
+		return;
+	}
+	const __u32 *peer = sk->__sk_common.skc_v6_daddr.in6_u.u6_addr32;
+
+	arrival->device |= TG_ARRIVAL_SIX;
+	TG_UNROLL
+	for (__u32 word = 0; word < 4; word++)
+		arrival->address[word] = peer[word];
 }
 
 static __always_inline struct tg_admitted *tg_admitted_place(const struct tg_arrival *arrival)

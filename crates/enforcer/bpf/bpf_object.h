@@ -59,7 +59,7 @@ static __noinline int tg_name_bpf(struct tg_request *request, __u64 file)
  * file is allowed. */
 static __noinline int tg_pass_bpf(struct file *file)
 {
-	__u64 subject = tg_subject();
+	__u64 subject = tg_subject_by_call();
 	struct tg_request request = {.source = subject};
 
 	if (subject & TG_UNCONFINED || !tg_name_bpf(&request, TG_KERNEL_ADDRESS(file)))

@@ -24,6 +24,7 @@
 #include "state.h"
 #include "storage.h"
 #include "subject.h"
+#include "trusted.h"
 
 /* file_to_av */
 static __always_inline __u32 tg_file_av(fmode_t mode, __u32 flags)
@@ -39,8 +40,9 @@ static __always_inline __u32 tg_file_av(fmode_t mode, __u32 flags)
 
 static __noinline int tg_use_descriptor(struct file *file)
 {
-	__u64 subject = tg_subject();
-	__u32 opener = tg_cred_sid(TG_ADDRESS(file->f_cred));
+	struct file *known = TG_UNTRUSTED(file, file);
+	__u64 subject = tg_subject_by_call();
+	__u32 opener = tg_cred_sid(TG_ADDRESS(known->f_cred));
 
 	if (subject & TG_UNCONFINED || opener == subject ||
 	    tg_is_cached(subject, opener, SECCLASS_FD, FD__USE))
@@ -52,7 +54,7 @@ static __noinline int tg_use_descriptor(struct file *file)
 		.av = FD__USE,
 		.manager = TG_MANAGER_DESCRIPTOR,
 		.object = TG_OBJECT_PATH,
-		.inode = TG_ADDRESS(file->f_inode),
+		.inode = TG_ADDRESS(known->f_inode),
 		.path = TG_ADDRESS(&file->f_path),
 	};
 
@@ -85,7 +87,7 @@ static __noinline int tg_takes_ring(struct file *file)
 
 	if (file->f_inode->i_sb->s_magic != ANON_INODE_FS_MAGIC)
 		return 0;
-	subject = tg_subject();
+	subject = tg_subject_by_call();
 	if (subject & TG_UNCONFINED || tg_cred_sid(TG_ADDRESS(file->f_cred)) == subject)
 		return 0;
 	label = bpf_inode_storage_get(&inodes, file->f_inode, 0, 0);

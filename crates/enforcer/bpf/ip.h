@@ -5,6 +5,9 @@
 
 #include <linux/types.h>
 
+#define ETH_P_IP 0x0800
+#define ETH_P_IPV6 0x86dd
+
 struct tg_ipv4 {
 	__u8 version; /* and the header's length in words */
 	__u8 service;
@@ -29,5 +32,11 @@ union tg_packet {
 
 #define TG_FRAGMENT 0xff1f /* the offset: 13 bits */
 #define TG_MORE_FRAGMENTS 0x0020
+
+/* The first part of its header. */
+struct tg_tcp {
+	__u16 source, destination, sequence[2], acknowledged[2];
+	__u8 offset, flags;
+};
 
 #endif

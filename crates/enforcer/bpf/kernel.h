@@ -204,6 +204,7 @@ struct sock_common {
 	__u32 skc_daddr, skc_rcv_saddr;
 	__u16 skc_dport, skc_num;
 	unsigned short skc_family;
+	volatile unsigned char skc_state;
 	possible_net_t skc_net;
 	atomic64_t skc_cookie;
 	struct in6_addr skc_v6_daddr, skc_v6_rcv_saddr;

@@ -75,7 +75,7 @@ static __noinline int tg_put_labelled(__u64 address, __u32 sid, __u32 class)
  * be recorded and the task is confined. */
 static __noinline int tg_make_labelled(__u64 address, __u32 class)
 {
-	__u64 subject = tg_subject();
+	__u64 subject = tg_subject_by_call();
 
 	if (!tg_put_labelled(address, subject & 0xffff, class) || subject & TG_UNCONFINED)
 		return 0;

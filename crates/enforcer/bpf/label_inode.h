@@ -289,13 +289,13 @@ static __noinline __u32 tg_determine_again(struct dentry *dentry, struct inode *
 
 	if (!directory)
 		return 0;
-	if (tg_acts_with(tg_current_cred()))
+	if (tg_acts_for_another())
 		return SECINITSID_UNLABELED;
 	if (!tg_new_dentry_sid(tg_task_subject(), directory, dentry, tg_mode_class(inode->i_mode),
 			       &sid))
 		return sid;
 	above = tg_label_of(directory);
-	return tg_subject() & TG_UNCONFINED && above ? above->sid : SECINITSID_UNLABELED;
+	return tg_subject_by_call() & TG_UNCONFINED && above ? above->sid : SECINITSID_UNLABELED;
 }
 
 /* The check is made again, because the label may be another. If it is denied, the inode has no
@@ -303,7 +303,7 @@ static __noinline __u32 tg_determine_again(struct dentry *dentry, struct inode *
 static __noinline __u32 tg_ask_again(struct dentry *dentry, struct inode *inode, __u32 sid)
 {
 	struct inode *directory = tg_directory(dentry);
-	__u64 subject = tg_subject();
+	__u64 subject = tg_subject_by_call();
 
 	if (!directory || subject & TG_UNCONFINED)
 		return sid;
@@ -333,7 +333,7 @@ static __noinline int tg_first_sight(struct dentry *dentry, struct inode *inode)
 		return 0;
 	struct tg_superblock *superblock = tg_superblock_of(inode->i_sb);
 	struct inode *directory = tg_directory(dentry);
-	__u32 subject = tg_subject() & 0xffff, class = tg_mode_class(inode->i_mode);
+	__u32 subject = tg_subject_by_call() & 0xffff, class = tg_mode_class(inode->i_mode);
 	struct tg_inode found = {.task_sid = subject};
 
 	if (!superblock)

@@ -23,6 +23,7 @@
 #include "state.h"
 #include "subject.h"
 #include "transition.h"
+#include "trusted.h"
 
 /* The current task's storage, which is made if it has none. */
 static __always_inline struct tg_task *tg_make_own_task(void)
@@ -32,12 +33,12 @@ static __always_inline struct tg_task *tg_make_own_task(void)
 
 static __always_inline __u64 tg_current_cred(void)
 {
-	return TG_KERNEL_ADDRESS(bpf_get_current_task_btf()->cred);
+	return TG_KERNEL_ADDRESS(TG_UNTRUSTED(bpf_get_current_task_btf(), task_struct)->cred);
 }
 
 static __always_inline __u64 tg_current_real_cred(void)
 {
-	return TG_KERNEL_ADDRESS(bpf_get_current_task_btf()->real_cred);
+	return TG_KERNEL_ADDRESS(TG_UNTRUSTED(bpf_get_current_task_btf(), task_struct)->real_cred);
 }
 
 /* Whether the current task acts with these credentials, which are not its own. No other
@@ -91,7 +92,7 @@ static __always_inline int tg_determine_sid(const struct tg_task *task, __u64 ow
 		return 0;
 	}
 	/* The labels recorded in a storage may have been lost with it. */
-	if (!(own & TG_UNCONFINED) && tg_acts_with(tg_current_cred()) &&
+	if (!(own & TG_UNCONFINED) && tg_acts_for_another() &&
 	    tg_has_lost(task, bpf_get_current_task())) {
 		*sid = SECINITSID_UNLABELED;
 		return 0;

@@ -34,8 +34,7 @@ static __noinline int tg_copies_label(struct dentry *dentry)
 	struct inode *inode = dentry->d_inode;
 	__u64 made = task ? task->made : 0;
 
-	if (!inode || (made & ~TG_MADE_NAMED) != TG_ADDRESS(inode) ||
-	    !tg_acts_with(tg_current_cred()))
+	if (!inode || (made & ~TG_MADE_NAMED) != TG_ADDRESS(inode) || !tg_acts_for_another())
 		return -EPERM;
 	if (current->flags & PF_IO_WORKER && !(made & TG_MADE_NAMED) &&
 	    !(tg_task_subject() & TG_UNCONFINED))

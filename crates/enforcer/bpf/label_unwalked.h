@@ -58,7 +58,7 @@ static __noinline int tg_is_bare(struct inode *inode)
 static __noinline int tg_meet_filesystem(struct inode *root, struct tg_superblock *superblock)
 {
 	const __u64 *uuid = (void *)superblock->uuid;
-	__u32 met = 1;
+	__u32 met = superblock->number;
 
 	if (!tg_is_bare(root) || !(uuid[0] | uuid[1]) ||
 	    bpf_map_update_elem(&uuids, superblock->uuid, &met, BPF_NOEXIST))

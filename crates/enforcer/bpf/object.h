@@ -19,6 +19,7 @@
 #include "socket_label.h"
 #include "state.h"
 #include "subject.h"
+#include "trusted.h"
 
 /* inode_mode_to_security_class: four bits per type of inode, which are the class's distance
  * from file. There are no branches, because the verifier would follow each of seven ways
@@ -41,21 +42,29 @@ struct tg_object {
 	__u32 sid, class;
 };
 
-/* The SID of an inode without a label, for example one that was in memory before the programs
- * were attached: that of its file system if all files there have the same, or that of the inode
- * it stands for. */
+/*
+ * The SID of an inode that has no storage: it is plain, or has no label, for example because it was
+ * in memory before the programs were attached. Then it is that of its file system if all files
+ * there have the same, or that of the inode it stands for.
+ */
 static __noinline __u32 tg_unseen_sid(struct inode *inode)
 {
-	struct tg_superblock *superblock = tg_superblock_of(inode->i_sb);
-	__u32 sid = tg_is_overlay(inode->i_sb) ? tg_real_sid(TG_KERNEL_ADDRESS(inode)) : 0;
+	struct super_block *sb = tg_sb_of(inode);
+	__u64 identity = tg_identity(inode->i_ino, inode->i_generation, TG_ADDRESS(sb));
+	__u32 sid = TG_PLAIN_LABEL_SID(tg_find_plain_at(TG_ADDRESS(inode), identity));
 
+	if (sid)
+		return sid;
+	struct tg_superblock *superblock = tg_superblock_of(sb);
+
+	sid = tg_is_overlay(sb) ? tg_real_sid(TG_KERNEL_ADDRESS(inode)) : 0;
 	if (sid)
 		return sid;
 	if (superblock && superblock->behaviour == TG_FS_GENFS && !superblock->node)
 		return superblock->sid;
 	/* For an unconfined task this is no failure. */
 	if (READ_ONCE(state.labelling_complete) && !(tg_task_subject() & TG_UNCONFINED))
-		tg_met_unlabelled(inode->i_ino, inode->i_sb->s_dev);
+		tg_met_unlabelled(inode->i_ino, sb->s_dev);
 	return SECINITSID_UNLABELED;
 }
 
@@ -76,9 +85,7 @@ static __always_inline struct tg_object tg_object_of(struct inode *inode)
 		if (label->class)
 			object.class = label->class;
 	} else {
-		object.sid = TG_PLAIN_LABEL_SID(tg_find_plain_inode(inode));
-		if (!object.sid)
-			object.sid = tg_unseen_sid(inode);
+		object.sid = tg_unseen_sid(inode);
 	}
 	return object;
 }
@@ -201,7 +208,7 @@ static __always_inline int tg_decide_access(struct inode *inode, const void *whe
 			return 0;
 		subject = 0;
 	} else if (overriding) {
-		subject = tg_acting_subject(subject);
+		subject = tg_find_acting(subject);
 	}
 	if (subject && !(how & TG_NOT_HOT) && tg_hit_own(key, subject, how & TG_HOT))
 		return 0;
@@ -215,7 +222,7 @@ static __always_inline int tg_decide_access(struct inode *inode, const void *whe
 	/* What a task may do itself, it may do for an unconfined subject, but not for a
 	 * confined one. */
 	if (subject && !overriding)
-		subject = tg_acting_subject(subject);
+		subject = tg_find_acting(subject);
 	if (subject & TG_UNCONFINED)
 		return 0;
 	struct tg_request request = {

@@ -34,7 +34,7 @@ static __noinline int tg_ask_process(__u32 source, __u32 target, __u32 class, __
 /* Checks what the current task does to `task`, which is itself or another. */
 static __noinline int tg_check_task(struct task_struct *task, __u32 class, __u32 av)
 {
-	__u64 subject = tg_subject();
+	__u64 subject = tg_direct_subject();
 
 	if (subject & TG_UNCONFINED)
 		return 0;

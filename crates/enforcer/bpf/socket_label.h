@@ -53,9 +53,29 @@ static __always_inline int tg_put_sock_label(struct sock *sk, __u32 sid, __u32 c
 		return -ENOMEM;
 	}
 	kept->label.class = class;
-	kept->used = 0; /* a clone has what was granted on the original */
+	/* A clone has what was granted on the original. */
+	kept->used = 0;
+	kept->unconfined = 0;
 	WRITE_ONCE(kept->label.sid, sid);
 	return 0;
+}
+
+/*
+ * Whether a sock's domain is unconfined (tg_is_unconfined). The sock remembers it in a word
+ *
+ *   epoch 62 | it was found 1 | unconfined 1
+ *
+ * for as long as the policy is in force, because each packet that it receives asks.
+ */
+static __always_inline int tg_is_sock_unconfined(struct tg_sock *kept)
+{
+	__u64 found = READ_ONCE(state.epoch) << 2 | 2, known = READ_ONCE(kept->unconfined);
+
+	if ((known | 1) == (found | 1))
+		return known & 1;
+	found |= tg_is_unconfined(kept->label.sid);
+	WRITE_ONCE(kept->unconfined, found);
+	return found & 1;
 }
 
 /* Records the SID of a sock's peer, and labels the sock if it has no label. Returns 0 or -ENOMEM.

@@ -16,6 +16,7 @@
 #include "maps.h"
 #include "plain_task.h"
 #include "state.h"
+#include "trusted.h"
 
 /* The address of a task, in the form in which bpf_get_current_task returns that of the current
  * one. */
@@ -115,8 +116,10 @@ TG_FUNCTION __u64 tg_find_subject(__u64 current)
 	if (task && task->sid)
 		subject = task->sid & 0xffff;
 	else
-		subject =
-			tg_unstored_sid(current, TG_ADDRESS(bpf_get_current_task_btf()->real_cred));
+		subject = tg_unstored_sid(
+			current,
+			TG_ADDRESS(
+				TG_UNTRUSTED(bpf_get_current_task_btf(), task_struct)->real_cred));
 	if (tg_is_unconfined(subject))
 		subject |= TG_UNCONFINED;
 	tg_remember_task(current, subject, epoch);
@@ -175,18 +178,32 @@ static __always_inline __u64 tg_subject_in(struct task_struct *task)
 	return tg_is_unconfined(found) ? found | TG_UNCONFINED : found;
 }
 
+/* Whether the current task acts with credentials that are not its own. */
+static __always_inline int tg_acts_for_another(void)
+{
+	struct task_struct *current = TG_UNTRUSTED(bpf_get_current_task_btf(), task_struct);
+
+	return current->cred != current->real_cred;
+}
+
 /* The subject for whom a confined task acts, whose own SID is `subject`: overlayfs lets it act
  * as the task that mounted it, io_uring as the task that registered a personality. All other
  * tasks act for themselves. */
 TG_FUNCTION __u64 tg_find_acting(__u64 subject)
 {
-	__u64 acting = tg_cred_sid(TG_ADDRESS(bpf_get_current_task_btf()->cred));
+	struct task_struct *current = bpf_get_current_task_btf();
+	__u64 acting = 0;
 
+	if (current->cred == current->real_cred)
+		return subject;
+	acting = tg_cred_sid(TG_ADDRESS(current->cred));
 	if (acting == subject)
 		return subject;
 	return tg_is_unconfined(acting) ? acting | TG_UNCONFINED : acting;
 }
 
+/* The same. This asks only whether another one may be meant, which is cheaper than a call, but the
+ * verifier follows it each time. */
 static __always_inline __u64 tg_acting_subject(__u64 subject)
 {
 	struct task_struct *current = bpf_get_current_task_btf();
@@ -204,6 +221,23 @@ static __always_inline __u64 tg_subject_of(__u64 own)
 static __always_inline __u64 tg_subject(void)
 {
 	return tg_subject_of(tg_task_subject());
+}
+
+/* The same, by a call: for what is rare, or where the verifier follows many paths. */
+static __always_inline __u64 tg_subject_by_call(void)
+{
+	__u64 own = tg_task_subject();
+
+	return own & TG_UNCONFINED ? own : tg_find_acting(own);
+}
+
+/* The same at hooks that no file system reaches: only io_uring acts for another there, and a
+ * confined subject whose personality has fewer permissions (state.overriding). */
+static __always_inline __u64 tg_direct_subject(void)
+{
+	__u64 own = tg_task_subject();
+
+	return __builtin_expect(READ_ONCE(state.overriding), 0) ? tg_subject_of(own) : own;
 }
 
 /* Invalidates what way 3 of the access cache has. */

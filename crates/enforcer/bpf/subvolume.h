@@ -14,6 +14,7 @@
 #include "kernel.h"
 #include "libbpf.h"
 #include "state.h"
+#include "trusted.h"
 
 #define BTRFS_SUPER_MAGIC 0x9123683e
 /* The inode number of the root of each subvolume. */
@@ -37,9 +38,10 @@ static __noinline __u64 tg_subvolume(__u64 inode)
  * key is not known: no label is found, and none may be kept. */
 static __always_inline struct tg_label_key tg_label_key_of(struct inode *inode)
 {
-	struct tg_label_key key = {inode->i_ino, 0, inode->i_sb->s_dev, inode->i_generation};
+	struct super_block *sb = tg_sb_of(inode);
+	struct tg_label_key key = {inode->i_ino, 0, sb->s_dev, inode->i_generation};
 
-	if (inode->i_sb->s_magic != BTRFS_SUPER_MAGIC)
+	if (sb->s_magic != BTRFS_SUPER_MAGIC)
 		return key;
 	key.subvolume = tg_subvolume(TG_KERNEL_ADDRESS(inode));
 	if (!key.subvolume)

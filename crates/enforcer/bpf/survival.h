@@ -33,7 +33,7 @@ static __always_inline int tg_ask_security(__u32 source, __u32 av)
 /* Checks the same for the current task. */
 static __noinline int tg_check_security(__u32 av)
 {
-	__u64 subject = tg_subject();
+	__u64 subject = tg_subject_by_call();
 
 	return subject & TG_UNCONFINED ? 0 : tg_ask_security(subject, av);
 }

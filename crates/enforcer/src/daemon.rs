@@ -5,6 +5,7 @@ pub mod devices;
 pub mod doing;
 pub mod enforced;
 pub mod extension;
+pub mod fleet;
 mod gaps;
 mod lock;
 pub mod machine;
@@ -39,11 +40,12 @@ use nix::{
     sys::socket::MsgFlags,
     unistd::{dup2_stderr, dup2_stdout},
 };
-use tollgate_client::wire;
+use tollgate_client::{protocol::Refusal, wire};
 use tracing::error;
 
 use self::{
     connection::{Come, Connection},
+    fleet::{Fleet, FleetError},
     machine::Machine,
     places::{MAX_CONNECTIONS, Place},
 };
@@ -112,6 +114,8 @@ pub struct Daemon {
     listener: UnixListener,
     socket: PathBuf,
     connections: Vec<Connection>,
+    /// The fleet of this node, or why there is none.
+    fleet: Result<Fleet, Refusal>,
     _lock: Flock<File>,
 }
 
@@ -133,7 +137,12 @@ impl Daemon {
         // Every process may connect. Each request is then checked by itself.
         fs::set_permissions(&socket, Permissions::from_mode(0o666)).map_err(error("open to all", &socket))?;
         listener.set_nonblocking(true).map_err(error("listen on", &socket))?;
-        Ok(Self { listener, socket, connections: Vec::new(), _lock: lock })
+        Ok(Self { listener, socket, connections: Vec::new(), fleet: Err(fleet::none()), _lock: lock })
+    }
+
+    /// Takes what the agent of this fleet offers from now on. If its files are wrong, the agent is told so.
+    pub fn join(&mut self, fleet: Result<Fleet, FleetError>) {
+        self.fleet = fleet.map_err(|cause| Refusal::new(libc::EIO, cause.to_string()));
     }
 
     /// Becomes the daemon of a directory, which is created if necessary, without listening: for a daemon that serves nobody.
@@ -162,8 +171,13 @@ impl Daemon {
         signals: &UnixStream,
         mut wishes: impl FnMut() -> Option<Wish>,
     ) -> Result<End, DaemonError> {
+        if let Ok(fleet) = &self.fleet
+            && let Err(refusal) = fleet.begin(machine)
+        {
+            error!("the machine may be permissive from an earlier trial: {refusal}; see `tollgate mode`");
+        }
         loop {
-            self.wait(machine, signals)?;
+            let called = self.wait(machine, signals)?;
             match wishes() {
                 Some(Wish::End) => {
                     machine.end();
@@ -177,7 +191,12 @@ impl Daemon {
                 None => {}
             }
             machine.wake();
-            self.accept(machine);
+            if let Ok(fleet) = &mut self.fleet {
+                fleet.wake(machine, Instant::now());
+            }
+            if called {
+                self.accept(machine);
+            }
             if self.serve(machine) {
                 return Ok(End::Stopped);
             }
@@ -186,8 +205,8 @@ impl Daemon {
         }
     }
 
-    /// Waits until something can be done.
-    fn wait(&self, machine: &dyn Machine, signals: &UnixStream) -> io::Result<()> {
+    /// Waits until something can be done. Returns whether clients wait to be accepted.
+    fn wait(&self, machine: &dyn Machine, signals: &UnixStream) -> io::Result<bool> {
         let wakes = machine.wakes();
         // SAFETY: the machine, which is borrowed for as long, keeps them open.
         let wakes: Vec<BorrowedFd<'_>> = wakes.iter().map(|raw| unsafe { BorrowedFd::borrow_raw(*raw) }).collect();
@@ -207,9 +226,12 @@ impl Daemon {
             Err(nix::errno::Errno::EINTR) => {}
             other => drop(other?),
         }
+        let [signalled, called] = [&waited[0], &waited[1]].map(|waited| waited.any().unwrap_or(true));
         let mut buffer = [0; 64];
-        while wire::receive(signals, &mut buffer, MsgFlags::MSG_DONTWAIT)?.is_some_and(|came| came.length > 0) {}
-        Ok(())
+        if signalled {
+            while wire::receive(signals, &mut buffer, MsgFlags::MSG_DONTWAIT)?.is_some_and(|came| came.length > 0) {}
+        }
+        Ok(called)
     }
 
     /// Accepts waiting clients, but only a few at a time, so that the connected ones are served as well.
@@ -249,13 +271,14 @@ impl Daemon {
     /// Serves the connections. Returns whether enforcement was ended.
     fn serve(&mut self, machine: &mut dyn Machine) -> bool {
         let mut stopped = false;
+        let fleet = &mut self.fleet;
         self.connections.retain_mut(|connection| {
             let now = Instant::now();
             match connection.advance(now) {
                 Come::End => false,
                 Come::Nothing => true,
                 Come::Request(request, descriptors) => {
-                    let answer = orders::answer(machine, &connection.peer, request, descriptors);
+                    let answer = orders::answer(machine, fleet, &connection.peer, request, descriptors);
                     stopped |= answer.stopped;
                     connection.counts = answer.counts.unwrap_or(connection.counts);
                     // The answer may have taken long.

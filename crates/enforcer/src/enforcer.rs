@@ -19,6 +19,7 @@ mod object;
 mod options;
 mod peers;
 mod permissive;
+mod published;
 mod reload;
 mod replaced;
 mod revocation;
@@ -49,7 +50,7 @@ use crate::{
     datapath::{Networks, running::Datapath},
     generation::{Generation, GenerationError},
     guarded,
-    labels::{durable::Written, file_contexts::FileContexts, replaced::Replaced, walk::Report},
+    labels::{durable::Written, file_contexts::FileContexts, replaced::Replaced, walk::Report, walked::Walked},
     missing,
     needs::Setting,
     preloaded::Preloaded,
@@ -99,6 +100,7 @@ pub struct Enforcer {
     written: Written,
     durable: Durable,
     mounted: Mounted,
+    walked: Walked,
     /// Up to when labels are known to be written to the files.
     checkpoints: Checkpoints,
     /// The ranges of subordinate uids and their users.
@@ -206,6 +208,7 @@ impl Enforcer {
         // Once more, because their file systems were labelled like others.
         self.protect()?;
         self.state.set_labelling_complete();
+        self.publish()?;
         self.options.progress.begin("writing labels to files");
         self.written = self.write_labels()?;
         let unreported = self.unreported_labels();
@@ -248,6 +251,7 @@ impl Enforcer {
             written,
             durable,
             mounted: Mounted::default(),
+            walked: Walked::default(),
             checkpoints: Checkpoints::default(),
             subordinates,
             pending: Pending::default(),

@@ -17,6 +17,7 @@ use std::{
         fd::{AsFd, AsRawFd},
         unix::fs::MetadataExt,
     },
+    path::PathBuf,
     sync::atomic::{AtomicU32, AtomicU64, Ordering},
 };
 
@@ -32,7 +33,7 @@ use zerocopy::FromBytes;
 
 pub use self::{
     canary::{Canary, Finding},
-    log::{KEPT, LOG, Log, Register},
+    log::{KEPT, LOG, Log, Own, Register, read},
 };
 use crate::{
     events::Ring,
@@ -44,6 +45,8 @@ use crate::{
 
 /// The machine's own database.
 pub const FILE: &str = "/etc/tollgate/guard";
+/// The database of the generation with which a fleet's node starts; the daemon's `fleet` keeps it there.
+const FLEET: &str = "/var/lib/tollgate/accepted/generations/current/guard";
 /// The iterator that makes processes guarded that run already.
 const ADOPT: &str = "guard_adopt";
 
@@ -62,6 +65,14 @@ pub enum GuardError {
         "the guard was started by another version of this program: end it with `tollgate guard stop`, then start it again"
     )]
     AnotherVersion,
+    /// A database cannot be used.
+    #[error("the guard's database {path} cannot be used: {cause}", path = path.display())]
+    Database {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        cause: String,
+    },
 }
 
 /// How often the programs did something.

@@ -44,6 +44,7 @@ pub mod types;
 pub mod unseen;
 pub mod vital;
 pub mod walk;
+pub mod walked;
 pub mod writers;
 
 use std::io;

@@ -249,6 +249,12 @@ impl State {
         word!(self, label_rings, AtomicU32).store(0, Ordering::SeqCst);
     }
 
+    /// Whether programs have entered directories in the map `active` since the last call. This comes before the map is
+    /// read.
+    pub fn take_activated(&self) -> bool {
+        word!(self, activated, AtomicU32).swap(0, Ordering::SeqCst) != 0
+    }
+
     /// The file systems on which something was made, moved or linked since the last call, one bit each.
     pub fn take_changed(&self) -> u64 {
         let changed = self.0.get();

@@ -11,8 +11,6 @@
 #include "../socket_class.h"
 #include "decide.h"
 
-#define ETH_P_IP 0x0800
-#define ETH_P_IPV6 0x86dd
 #define TG_ETHER_HEADER 14u
 #define TG_IPV4_HEADER 20u
 #define TG_IPV6_HEADER 40u
@@ -37,6 +35,7 @@ enum {
 	ICMPV6_MGM_QUERY = 130,
 	ICMPV6_NDISC_LAST = 137
 };
+#define TG_NEAR 0xffu /* within so many bytes, headers are looked for in a packet's first part */
 #define TG_TCP_SYN 0x02
 #define TG_TCP_RST 0x04
 #define TG_TCP_ACK 0x10
@@ -74,18 +73,36 @@ static __always_inline int tg_is_icmp(const struct tg_flow *flow)
 	return flow->protocol == (flow->six ? IPPROTO_ICMPV6 : IPPROTO_ICMP);
 }
 
+/* Reads them from the packet's first part, where TCP's nearly always are. 0: they are not there. */
+static __always_inline int tg_read_near_tcp(struct __sk_buff *skb, __u32 at, struct tg_flow *flow)
+{
+	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+
+	TG_OPAQUE(at);
+	if (at > TG_NEAR || data + at + sizeof(struct tg_tcp) > end)
+		return 0;
+	struct tg_tcp *tcp = data + at;
+
+	flow->port[0] = tcp->source;
+	flow->port[1] = tcp->destination;
+	flow->kind = tcp->flags;
+	return 1;
+}
+
 /* Reads the ports, flags and types at the beginning of what follows IP. Few packets need it. */
 static __always_inline void tg_read_transport(struct __sk_buff *skb, struct tg_flow *flow)
 {
-	__u8 head[14] = {};
+	__u8 head[sizeof(struct tg_tcp)] = {};
 	__u32 at = flow->transport;
 
 	if (!at)
 		return;
 	switch (flow->protocol) {
 	case IPPROTO_TCP:
+		if (tg_read_near_tcp(skb, at, flow))
+			return;
 		if (!bpf_skb_load_bytes(skb, at, head, sizeof head)) {
-			flow->kind = head[13];
+			flow->kind = ((struct tg_tcp *)head)->flags;
 			break;
 		}
 		/* A fragment may be as short as this. */

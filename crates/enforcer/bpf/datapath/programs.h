@@ -163,8 +163,14 @@ SEC("tc") int egress_ip(struct __sk_buff *skb)
 /* On the loopback device packets are not changed, but for "too big" of a tunnel of this machine. */
 SEC("tc") int egress_loopback(struct __sk_buff *skb)
 {
+	__u32 sid = tg_connection_sid(skb);
+
+	if (sid) {
+		tg_carry(skb, sid);
+		tg_count_packet(TG_PACKET_LOCAL);
+		return TC_ACT_UNSPEC;
+	}
 	struct tg_packet_room *room = tg_find_room();
-	__u32 sid;
 
 	if (!room)
 		return TC_ACT_SHOT;

@@ -116,4 +116,18 @@ static __always_inline __u32 tg_sender_sid(struct __sk_buff *skb, struct tg_flow
 	return cookie ? cookie : asker;
 }
 
+/* tg_sender_sid for what an open TCP connection sends: data and its acknowledgements, neither
+ * questions nor answers for others. 0: it is something else. */
+static __always_inline __u32 tg_connection_sid(struct __sk_buff *skb)
+{
+	struct bpf_sock *sk = skb->sk, *full = sk ? bpf_sk_fullsock(sk) : 0;
+
+	if (!full || full->type != SOCK_STREAM || full->protocol != IPPROTO_TCP ||
+	    full->state != BPF_TCP_ESTABLISHED)
+		return 0;
+	struct tg_socket *label = bpf_sk_storage_get(&sockets, full, 0, 0);
+
+	return label ? label->sid : TG_SID_MACHINE;
+}
+
 #endif

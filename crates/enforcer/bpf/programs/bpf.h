@@ -62,7 +62,7 @@ SEC("lsm/bpf") int BPF_PROG(bpf, int command, union bpf_attr *attributes)
 		if (tg_reaches_all(type) && tg_check_security(SECURITY__SETENFORCE))
 			return -EACCES;
 	}
-	return tg_ask_plainly(tg_subject(), TG_SELF, SECCLASS_BPF, av, TG_MANAGER_BPF);
+	return tg_ask_plainly(tg_direct_subject(), TG_SELF, SECCLASS_BPF, av, TG_MANAGER_BPF);
 }
 
 static __always_inline int tg_check_bpf(__u64 subject, __u64 address, __u32 av)
@@ -73,7 +73,7 @@ static __always_inline int tg_check_bpf(__u64 subject, __u64 address, __u32 av)
 /* selinux_bpf_map: a task gets a descriptor of a map. */
 SEC("lsm/bpf_map") int BPF_PROG(bpf_map, struct bpf_map *map, fmode_t mode)
 {
-	__u64 subject = tg_subject();
+	__u64 subject = tg_direct_subject();
 
 	if (subject & TG_UNCONFINED)
 		return 0;
@@ -91,7 +91,7 @@ SEC("lsm/bpf_map") int BPF_PROG(bpf_map, struct bpf_map *map, fmode_t mode)
 /* selinux_bpf_prog */
 SEC("lsm/bpf_prog") int BPF_PROG(bpf_prog, struct bpf_prog *program)
 {
-	__u64 subject = tg_subject();
+	__u64 subject = tg_direct_subject();
 
 	if (subject & TG_UNCONFINED)
 		return 0;

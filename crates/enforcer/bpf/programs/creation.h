@@ -144,7 +144,7 @@ SEC("lsm/inode_init_security_anon")
 int BPF_PROG(inode_init_security_anon, struct inode *inode, const struct qstr *name,
 	     const struct inode *context_inode)
 {
-	__u64 subject = tg_subject();
+	__u64 subject = tg_subject_by_call();
 	struct tg_inode made = {.class = SECCLASS_ANON_INODE, .task_sid = subject & 0xffff};
 	char text[sizeof "[io_uring]"] = {};
 

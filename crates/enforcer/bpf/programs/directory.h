@@ -206,7 +206,7 @@ static __noinline int tg_may_exchange(struct dentry *old_dentry, struct dentry *
 {
 	struct inode *one = old_dentry->d_inode, *other = new_dentry->d_inode;
 
-	if (!one || !other || tg_subject() & TG_UNCONFINED)
+	if (!one || !other || tg_subject_by_call() & TG_UNCONFINED)
 		return 0;
 	if ((one->i_mode & S_IFMT) == S_IFDIR || (other->i_mode & S_IFMT) == S_IFDIR)
 		return 0;

@@ -128,7 +128,7 @@ static __always_inline int tg_enter_owner(__u64 key, __u32 sid, __u32 opener)
 SEC("lsm/file_set_fowner") int BPF_PROG(file_set_fowner, struct file *file)
 {
 	__u64 key = TG_ADDRESS(file);
-	__u32 sid = tg_subject() & 0xffff, opener = tg_cred_sid(TG_ADDRESS(file->f_cred));
+	__u32 sid = tg_subject_by_call() & 0xffff, opener = tg_cred_sid(TG_ADDRESS(file->f_cred));
 
 	if (sid != opener && !tg_enter_owner(key, sid, opener))
 		return 0;

@@ -32,7 +32,7 @@
 /* superblock_has_perm. The audit shows the root of the file system, as in SELinux. */
 static __noinline int tg_check_superblock(struct super_block *sb, __u32 av)
 {
-	__u64 subject = tg_subject();
+	__u64 subject = tg_subject_by_call();
 	struct dentry *root = av & (FILESYSTEM__MOUNT | FILESYSTEM__GETATTR) ? sb->s_root : 0;
 
 	if (subject & TG_UNCONFINED)
@@ -79,7 +79,7 @@ SEC("lsm/sb_kern_mount") int BPF_PROG(sb_kern_mount, struct super_block *sb)
 
 	if (tg_check_superblock(sb, FILESYSTEM__MOUNT))
 		return -EACCES;
-	if (!(tg_subject() & TG_UNCONFINED))
+	if (!(tg_subject_by_call() & TG_UNCONFINED))
 		WRITE_ONCE(state.overriding, 1);
 	/* The root of overlayfs is known by now; when it got its dentry, it was not. */
 	if (tg_is_overlay(sb)) {

@@ -273,7 +273,7 @@ enum tg_notify_object { TG_NOTIFY_INODE, TG_NOTIFY_MOUNT, TG_NOTIFY_SUPERBLOCK, 
 /* Whether the current task may watch a whole file system. */
 static __noinline int tg_watch_superblock(struct dentry *dentry)
 {
-	__u64 subject = tg_subject();
+	__u64 subject = tg_subject_by_call();
 	__u32 sid = 0;
 
 	if (subject & TG_UNCONFINED)

@@ -21,7 +21,7 @@
  * `cred`. */
 SEC("lsm/uring_override_creds") int BPF_PROG(uring_override_creds, const struct cred *cred)
 {
-	__u64 subject = tg_subject();
+	__u64 subject = tg_subject_by_call();
 
 	if (subject & TG_UNCONFINED)
 		return 0;
@@ -40,21 +40,21 @@ SEC("lsm/uring_override_creds") int BPF_PROG(uring_override_creds, const struct 
 /* selinux_uring_sqpoll: a thread of the kernel is to poll for work. */
 SEC("lsm/uring_sqpoll") int BPF_PROG(uring_sqpoll)
 {
-	return tg_ask_plainly(tg_subject(), TG_SELF, SECCLASS_IO_URING, IO_URING__SQPOLL,
+	return tg_ask_plainly(tg_subject_by_call(), TG_SELF, SECCLASS_IO_URING, IO_URING__SQPOLL,
 			      TG_MANAGER_OTHER);
 }
 
 /* selinux_uring_allowed: io_uring_setup(2) as such; since 6.15 */
 SEC("lsm/uring_allowed") int BPF_PROG(uring_allowed)
 {
-	return tg_ask_plainly(tg_subject(), TG_SELF, SECCLASS_IO_URING, IO_URING__ALLOWED,
+	return tg_ask_plainly(tg_subject_by_call(), TG_SELF, SECCLASS_IO_URING, IO_URING__ALLOWED,
 			      TG_MANAGER_OTHER);
 }
 
 /* selinux_uring_cmd: a command to a file, similar to ioctl(2). */
 SEC("lsm/uring_cmd") int BPF_PROG(uring_cmd, struct io_uring_cmd *command)
 {
-	__u64 subject = tg_subject();
+	__u64 subject = tg_subject_by_call();
 	struct file *file = command->file;
 	struct inode *inode;
 

@@ -66,7 +66,7 @@ static __always_inline __u64 tg_ipc_uses(__u32 av)
 /* ipc_has_perm */
 static __always_inline int tg_check_ipc(struct kern_ipc_perm *object, __u32 class, __u32 av)
 {
-	__u64 subject = tg_subject();
+	__u64 subject = tg_direct_subject();
 
 	if (subject & TG_UNCONFINED)
 		return 0;
@@ -144,7 +144,7 @@ static __always_inline int tg_check_use_of_ipc(struct kern_ipc_perm *object,
 SEC("lsm/ipc_permission") int BPF_PROG(ipc_permission, struct kern_ipc_perm *object, short flag)
 {
 	__u32 av = (flag & 0444 ? IPC__UNIX_READ : 0) | (flag & 0222 ? IPC__UNIX_WRITE : 0);
-	__u64 subject = tg_subject();
+	__u64 subject = tg_direct_subject();
 
 	if (!av || subject & TG_UNCONFINED)
 		return 0;

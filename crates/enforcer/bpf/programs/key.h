@@ -70,7 +70,7 @@ SEC("lsm/key_permission") int key_permission(unsigned long long *ctx)
 /* selinux_watch_key */
 SEC("lsm/watch_key") int BPF_PROG(watch_key, struct key *key)
 {
-	return tg_ask_plainly(tg_subject(), tg_sid_at(TG_KERNEL_ADDRESS(key)), SECCLASS_KEY,
+	return tg_ask_plainly(tg_direct_subject(), tg_sid_at(TG_KERNEL_ADDRESS(key)), SECCLASS_KEY,
 			      KEY__VIEW, TG_MANAGER_KEY);
 }
 

@@ -122,7 +122,7 @@ static __always_inline int tg_check_send(struct kern_ipc_perm *queue, struct tg_
 SEC("lsm/msg_queue_msgsnd")
 int BPF_PROG(msg_queue_msgsnd, struct kern_ipc_perm *queue, struct msg_msg *message, int flags)
 {
-	__u64 subject = tg_subject();
+	__u64 subject = tg_direct_subject();
 	int machine = subject == (TG_SID_MACHINE | TG_UNCONFINED);
 
 	if (machine && !READ_ONCE(state.messages) && !READ_ONCE(state.objects_left))

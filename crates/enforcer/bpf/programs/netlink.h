@@ -256,7 +256,7 @@ static __noinline int tg_check_messages(struct sock *sk, __u64 data, __u32 lengt
 	if (bpf_loop(TG_MESSAGES, tg_next_message, &messages, 0) >= TG_MESSAGES &&
 	    READ_ONCE(state.enforcing))
 		return -EACCES;
-	request.source = tg_subject() & 0xffff;
+	request.source = tg_subject_by_call() & 0xffff;
 	request.av = messages.av;
 	if (messages.av && socket.sid != SECINITSID_KERNEL && tg_ask(&request))
 		return -EACCES;
@@ -268,7 +268,7 @@ SEC("lsm/netlink_send") int BPF_PROG(netlink_send, struct sock *sk, struct sk_bu
 {
 	int result;
 
-	if (tg_subject() & TG_UNCONFINED)
+	if (tg_subject_by_call() & TG_UNCONFINED)
 		return 0;
 	result = tg_check_messages(sk, (__u64)BPF_CORE_READ(packet, data), packet->len);
 	if (result == -EINVAL)

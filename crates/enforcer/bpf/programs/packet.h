@@ -121,30 +121,34 @@ int BPF_PROG(socket_sock_rcv_skb, struct sock *sk, struct sk_buff *packet)
 
 	if (family != PF_INET && family != PF_INET6)
 		return 0;
-	struct tg_socket own = tg_socket_of(sk);
+	struct tg_sock *kept = bpf_sk_storage_get(&sockets, sk, 0, 0);
 
-	if (own.sid == TG_SID_MACHINE || tg_is_unconfined(own.sid))
+	if (!kept || kept->label.sid == TG_SID_MACHINE || tg_is_sock_unconfined(kept))
 		return 0;
+	struct tg_socket *own = &kept->label;
 	struct tg_arrival arrival = {
 		.epoch = READ_ONCE(state.epoch),
-		.own = own.sid,
+		.own = own->sid,
 		.peer = tg_packet_sid(packet),
 	};
 
-	tg_read_arrival(packet, own.class == SECCLASS_UDP_SOCKET, &arrival);
-	if (tg_has_datagrams(own.class))
+	if (tg_is_connection(sk, own->class))
+		tg_read_connected(sk, packet, &arrival);
+	else
+		tg_read_arrival(packet, own->class == SECCLASS_UDP_SOCKET, &arrival);
+	if (tg_has_datagrams(own->class))
 		arrival.socket = sk->__sk_common.skc_cookie.counter;
 	struct tg_admitted *entry = tg_admitted_place(&arrival);
 
 	if (entry && tg_was_admitted(entry, &arrival)) {
-		if (entry->heard && own.peer != arrival.peer)
-			tg_keep_peer(sk, &own, arrival.peer);
+		if (entry->heard && own->peer != arrival.peer)
+			WRITE_ONCE(own->peer, arrival.peer);
 		return 0;
 	}
 	/* No task is current. */
 	if (tg_await_labels(sk, 0))
 		return -EACCES;
-	return tg_receive(sk, &own, TG_KERNEL_ADDRESS(packet), &arrival, entry);
+	return tg_receive(sk, own, TG_KERNEL_ADDRESS(packet), &arrival, entry);
 }
 
 /* The zone of the network from which a packet comes; 0: none. */

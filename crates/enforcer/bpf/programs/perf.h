@@ -48,7 +48,7 @@ SEC("lsm/perf_event_open") int perf_event_open(unsigned long long *ctx)
 	}
 	if (type > PERF_SECURITY_TRACEPOINT)
 		return -EINVAL;
-	return tg_ask_plainly(tg_subject(), TG_SELF, SECCLASS_PERF_EVENT, TG_PERF_AV(type),
+	return tg_ask_plainly(tg_direct_subject(), TG_SELF, SECCLASS_PERF_EVENT, TG_PERF_AV(type),
 			      TG_MANAGER_PERF);
 }
 
@@ -71,7 +71,7 @@ SEC("fentry/security_perf_event_free") int BPF_PROG(perf_event_free, struct perf
 
 static __always_inline int tg_check_perf(struct perf_event *event, __u32 av)
 {
-	return tg_ask_plainly(tg_subject(), tg_sid_at(TG_KERNEL_ADDRESS(event)),
+	return tg_ask_plainly(tg_direct_subject(), tg_sid_at(TG_KERNEL_ADDRESS(event)),
 			      SECCLASS_PERF_EVENT, av, TG_MANAGER_PERF);
 }
 

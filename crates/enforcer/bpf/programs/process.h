@@ -134,7 +134,7 @@ SEC("lsm/task_movememory") int BPF_PROG(task_movememory, struct task_struct *tas
 SEC("lsm/task_prlimit")
 int BPF_PROG(task_prlimit, const struct cred *cred, const struct cred *target, unsigned int flags)
 {
-	__u64 subject = tg_subject();
+	__u64 subject = tg_direct_subject();
 	__u32 av = 0;
 
 	if (subject & TG_UNCONFINED)
@@ -206,7 +206,7 @@ SEC("lsm/ptrace_traceme") int BPF_PROG(ptrace_traceme, struct task_struct *paren
 
 	if (tracer & TG_UNCONFINED)
 		return 0;
-	return tg_ask_process(tracer & 0xffff, tg_subject() & 0xffff, SECCLASS_PROCESS,
+	return tg_ask_process(tracer & 0xffff, tg_direct_subject() & 0xffff, SECCLASS_PROCESS,
 			      PROCESS__PTRACE);
 }
 

@@ -19,7 +19,7 @@
 /* `name` is the name of what is requested, if it has one. */
 static __noinline int tg_check_system(__u32 target, __u32 av, const char *name)
 {
-	__u64 subject = tg_subject();
+	__u64 subject = tg_subject_by_call();
 
 	if (subject & TG_UNCONFINED)
 		return 0;
@@ -99,7 +99,7 @@ int BPF_PROG(kernel_read_file, struct file *file, int what, int contents)
 		return 0;
 	if (TG_IS_NULL(file) || !contents)
 		return tg_check_system(0, av, 0);
-	if (tg_subject() & TG_UNCONFINED)
+	if (tg_subject_by_call() & TG_UNCONFINED)
 		return 0;
 	if (tg_check_descriptor(file))
 		return -EACCES;

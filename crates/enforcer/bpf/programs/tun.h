@@ -15,7 +15,7 @@
 /* selinux_tun_dev_create: the interface has the SID of its maker. */
 SEC("lsm/tun_dev_create") int BPF_PROG(tun_dev_create)
 {
-	__u64 subject = tg_subject();
+	__u64 subject = tg_direct_subject();
 
 	if (subject & TG_UNCONFINED)
 		return 0;

@@ -69,6 +69,8 @@ pub(super) struct Checkpoints {
     writing: Writing,
     /// Directories whose labels must be written to their attributes, by device.
     active: HashMap<u32, Vec<(Identity, String)>>,
+    /// Whether this daemon has taken what an earlier one left in the map of such directories.
+    taken_over: bool,
     /// Whether hooks do not run, so that nobody notes what is made.
     held: bool,
     /// Messages that have been reported. Each is reported once.
@@ -138,6 +140,8 @@ struct Running {
     devices: HashSet<u32>,
     /// Up to when this daemon has moved the checkpoint of each file system.
     moved: HashMap<Uuid, Moment>,
+    /// File systems whose checkpoints could not be written, which move again as if something had changed.
+    again: Bits,
     failed: Vec<String>,
 }
 
@@ -176,6 +180,7 @@ impl Writing {
         let harmless =
             |cause: &io::Error| matches!(cause.raw_os_error(), Some(libc::EROFS | libc::EOPNOTSUPP | libc::ENODATA));
         if let Some(cause) = done.err().filter(|cause| !harmless(cause)) {
+            running.again |= bit(device);
             running.failed.push(format!("the checkpoint of device {device} stays behind: {cause}"));
         }
     }
@@ -203,7 +208,8 @@ impl Enforcer {
         }
         self.checkpoints.moved = Some(Instant::now());
         self.checkpoints.next();
-        self.checkpoints.changed[0] |= self.state.take_changed();
+        let again = std::mem::take(&mut self.checkpoints.writing.running().again);
+        self.checkpoints.changed[0] |= self.state.take_changed() | again;
         let clock = now(ClockId::CLOCK_REALTIME) - now(ClockId::CLOCK_BOOTTIME);
         // From now on, new files get times that checkpoints may cover.
         if self.checkpoints.clock.replace(clock).is_some_and(|before| (clock - before).abs() > CLOCK_TOLERANCE) {
@@ -256,7 +262,7 @@ impl Enforcer {
     pub(super) fn forget_checkpoints(&self) -> Result<(), EnforcerError> {
         let writing = &self.checkpoints.writing;
         writing.wait();
-        for device in self.kernel_maps().kept().map_err(labelling)? {
+        for device in self.kernel_maps().kept(|_| true).map_err(labelling)? {
             if !writing.has(device) {
                 writing.begin(device, Uuid::default(), Order::Remove);
             }
@@ -273,10 +279,7 @@ impl Enforcer {
             return Ok(left);
         }
         self.take_active()?;
-        for device in self.kernel_maps().kept().map_err(labelling)? {
-            if changed & bit(device) == 0 {
-                continue;
-            }
+        for device in self.kernel_maps().kept(|device| changed & bit(device) != 0).map_err(labelling)? {
             let mut written = false;
             for _ in 0..tries {
                 written = !self.checkpoints.writing.has(device) && self.nothing_unwritten(device)?;
@@ -297,6 +300,9 @@ impl Enforcer {
 
     /// Takes the directories in which something was made for the first time.
     fn take_active(&mut self) -> Result<(), EnforcerError> {
+        if !self.state.take_activated() && std::mem::replace(&mut self.checkpoints.taken_over, true) {
+            return Ok(());
+        }
         for (directory, sid) in self.kernel_maps().take_active().map_err(labelling)? {
             if !self.contexts.has(sid) {
                 self.learn();
@@ -381,6 +387,17 @@ mod tests {
         assert_eq!(checkpoints.due, 1 << 3);
         let margin = usize::try_from(MARGIN / 1_000_000_000).unwrap();
         assert!(INTERVALS_AFTER_CHANGE > margin);
+    }
+
+    #[test]
+    fn tries_again_where_a_disk_was_full_and_not_where_nothing_can_be_written() {
+        let writing = Writing::default();
+        for (device, errno) in [(3, libc::ENOSPC), (4, libc::EROFS)] {
+            writing.end(device, Err(io::Error::from_raw_os_error(errno)));
+        }
+        writing.end(5, Ok(()));
+        assert_eq!(writing.running().again, 1 << 3);
+        assert_eq!(writing.running().failed.len(), 1);
     }
 
     #[test]

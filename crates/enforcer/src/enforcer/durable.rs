@@ -22,7 +22,7 @@ use crate::{
         backlog::{Backlog, Unwritten},
         durable::Written,
         identity::Identity,
-        maps::Maps,
+        maps::{Maps, When, is_of},
         note::{Notes, Place, Uuid},
         notebook::Notebook,
         recall::Recall,
@@ -293,8 +293,18 @@ impl Enforcer {
     /// them.
     pub(super) fn take_over_labels(&mut self) -> Result<(), EnforcerError> {
         let maps = self.kernel_maps();
+        // Of file systems that are gone, each searched for once.
+        let mut gone: HashMap<u32, Uuid> = HashMap::new();
         for (key, value) in maps.entries(&mut |_, value| value.dirty != 0).map_err(labelling)? {
-            let uuid = maps.uuid(key.device).map_err(labelling)?.unwrap_or_default();
+            let known = maps.superblock(key.device).map_err(labelling)?.filter(|known| is_of(&value, known));
+            let uuid = match (known, gone.get(&value.mounted)) {
+                (Some(known), _) => known.uuid,
+                (None, Some(uuid)) => *uuid,
+                (None, None) => {
+                    let uuid = maps.uuid_of(value.mounted).map_err(labelling)?.unwrap_or_default();
+                    *gone.entry(value.mounted).or_insert(uuid)
+                }
+            };
             let noted = self.durable.notes.has(Place::of(uuid, key.into()));
             self.durable.backlog.add(key.into(), Unwritten { sid: value.sid, uuid }, noted);
         }
@@ -315,7 +325,7 @@ impl Enforcer {
     pub(super) fn meet_noted(&self) -> Result<(), EnforcerError> {
         let maps = self.kernel_maps();
         let noted: HashSet<Uuid> = self.durable.notes.all().map(|(place, _)| place.uuid).collect();
-        noted.iter().try_for_each(|uuid| maps.meet(uuid)).map_err(labelling)
+        noted.iter().try_for_each(|uuid| maps.meet(uuid, 0, When::Absent)).map_err(labelling)
     }
 
     /// Waits briefly until the labels of these files, which have just become dirty, are on disk.

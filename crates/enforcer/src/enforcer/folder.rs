@@ -49,6 +49,12 @@ impl Folder {
         self.0.join("contexts")
     }
 
+    /// Path of the status page, which programs with a cache of decisions read.
+    #[must_use]
+    pub fn status(&self) -> PathBuf {
+        self.0.join("status")
+    }
+
     /// Path of the times since when domains are permissive: lines `GENERATION SECONDS TYPE`.
     #[must_use]
     pub fn permissive(&self) -> PathBuf {
@@ -103,7 +109,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keeps_contexts_where_others_read_them() {
-        assert_eq!(Folder::default().contexts(), Path::new(paths::CONTEXTS));
+    fn keeps_what_others_read_where_they_read_it() {
+        let folder = Folder::default();
+        assert_eq!(folder.contexts(), Path::new(paths::CONTEXTS));
+        assert_eq!(folder.status(), Path::new(paths::STATUS));
+        assert_eq!(folder.policy(7), PathBuf::from(paths::GENERATION.replace("%u", "7")));
     }
 }

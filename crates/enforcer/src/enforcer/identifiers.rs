@@ -113,7 +113,7 @@ impl Enforcer {
         let sid = self.intern(&ranged).or_else(|_| self.intern(&machine)).unwrap_or(TG_SID_MACHINE);
         let class = (1..).zip(tollgate_abi::CLASSES).find(|(_, class)| class.name == "udp_socket");
         let class = class.map_or(0, |(number, _)| number);
-        let kept = tg_sock { label: tg_socket { sid, class, peer: 0, labelled: 0 }, used: 0 };
+        let kept = tg_sock { label: tg_socket { sid, class, peer: 0, labelled: 0 }, used: 0, unconfined: 0 };
         let put = self.maps.sockets.update(&socket.as_raw_fd().to_ne_bytes(), bytes_of(&kept), MapFlags::ANY);
         put.map_err(map_error("label the socket of questions"))
     }

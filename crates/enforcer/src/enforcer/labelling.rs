@@ -312,6 +312,7 @@ impl Enforcer {
             unwritten: Arc::clone(&self.maps.unwritten),
             active: Arc::clone(&self.maps.active),
             superblocks: Arc::clone(&self.maps.superblocks),
+            walked: self.walked.clone(),
             uuids: Arc::clone(&self.maps.uuids),
             shares: self.state.shares(),
             state: self.state.clone(),

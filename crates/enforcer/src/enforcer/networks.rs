@@ -1,6 +1,6 @@
 //! Which networks are labelled, in the generation in force.
 
-use std::sync::Arc;
+use std::{mem, sync::Arc};
 
 use tollgate_abi::enforcer::{TG_NAMESPACES_FREE, tg_datapath};
 use tollgate_policy::model::Level;
@@ -10,7 +10,7 @@ use super::{Enforcer, EnforcerError};
 use crate::{
     contexts::Sid,
     datapath::{
-        Networks,
+        Networks, Source,
         config::ConfigError,
         labelled,
         namespaces::Others,
@@ -30,6 +30,17 @@ impl Enforcer {
     #[must_use]
     pub fn shared_networks(&self) -> &Arc<Networks> {
         &self.networks
+    }
+
+    /// Where labelled networks are configured. What is there is in force since the last reload.
+    #[must_use]
+    pub fn networks_source(&self) -> &Source {
+        &self.options.network
+    }
+
+    /// Says where the next reload finds labelled networks. Returns where the last one has found them.
+    pub fn set_networks_source(&mut self, source: Source) -> Source {
+        mem::replace(&mut self.options.network, source)
     }
 
     /// Writes which networks are labelled into the generation, which no program may read yet.
@@ -97,8 +108,8 @@ impl Enforcer {
         }
     }
 
-    /// Whether the file says something else than the generation has, which an earlier daemon has put in force.
-    pub(super) fn networks_differ(&mut self) -> bool {
+    /// Whether the generation in force has something else than the file said when it was read.
+    pub fn networks_differ(&mut self) -> bool {
         // What does not fit the policy in force cannot be in force.
         self.table_of_packets().map_or(true, |table| !self.generation.has_datapath(&table))
     }

@@ -19,6 +19,7 @@ use crate::{
     programs::{self, Loading, Pins, ProgramsError},
     progress::Progress,
     shares::Size,
+    status_page,
     units::Places,
 };
 
@@ -93,7 +94,9 @@ impl Options {
     /// Removes everything that enforcement has in the kernel.
     pub(super) fn unpin(&self) -> Result<(), ProgramsError> {
         running::end(&self.pins, self.folder.path());
-        programs::unpin(&self.pins)
+        programs::unpin(&self.pins)?;
+        status_page::end(&self.folder.status());
+        Ok(())
     }
 
     /// The context of tasks without a label under a policy.

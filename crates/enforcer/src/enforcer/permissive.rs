@@ -20,6 +20,7 @@ impl Enforcer {
             Some(domain) => self.set_domain(domain, permissive)?,
             None => self.state.set_enforcing(!permissive),
         }
+        self.publish()?;
         // What was opened meanwhile may be held.
         if permissive { Ok(()) } else { self.settle_held() }
     }

@@ -164,6 +164,7 @@ impl Enforcer {
 
     /// Puts in place what belongs to a generation besides its decisions, and removes what others left.
     pub(super) fn settle(&mut self, mut needed: Vec<String>) -> Result<(), EnforcerError> {
+        self.publish()?;
         needed.extend(self.look_at_held()?);
         self.detach_all_but(&needed)?;
         self.label_filesystems()?;

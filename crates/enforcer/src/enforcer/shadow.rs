@@ -116,6 +116,12 @@ impl Enforcer {
         self.shadow.as_ref().map(|shadow| &shadow.candidate)
     }
 
+    /// Its generation.
+    #[must_use]
+    pub fn shadow_generation(&self) -> Option<&Generation> {
+        self.shadow.as_ref().map(|shadow| &shadow.generation)
+    }
+
     /// What the candidate would have decided otherwise; `None`: there is no candidate.
     pub fn shadow_report(&mut self) -> Result<Option<Report>, EnforcerError> {
         self.learn();

@@ -19,7 +19,7 @@ use tollgate_client::guard::GuardStatus;
 use tollgate_guard::{Database, Event, Record, registered};
 use tracing::{error, warn};
 
-use super::{Canary, Events, FILE, Guard, GuardError};
+use super::{Canary, Events, FILE, FLEET, Guard, GuardError};
 use crate::programs::refused;
 
 /// The log, below the folder of logs.
@@ -38,6 +38,15 @@ const PRIORITY: u32 = 10 << 3 | 4;
 /// say of it.
 pub type Register = fn(&Path) -> Option<String>;
 
+/// The machine's own database.
+#[derive(Debug, Clone, Copy)]
+pub struct Own {
+    /// Reads it. An error says why it cannot be used.
+    pub read: fn() -> Result<Database, String>,
+    /// Enters programs into it.
+    pub register: Register,
+}
+
 /// The log of a running guard, which is watched meanwhile.
 #[derive(Debug)]
 pub struct Log {
@@ -46,22 +55,53 @@ pub struct Log {
     canary: Option<Canary>,
     /// By which records have names; the one in force, unless its file cannot be read.
     database: Database,
+    /// The file of the database in force; `None`: the machine's own.
+    source: Option<PathBuf>,
     file: Rotated,
     lost: u64,
-    register: Register,
+    own: Own,
     /// Programs to enter: the hooks tell them before the act is done.
     programs: BTreeSet<PathBuf>,
 }
 
 impl Log {
-    /// Begins to log, below a folder.
-    pub fn open(guard: Guard, database: Database, folder: &Path, register: Register) -> Result<Self, GuardError> {
+    /// Begins to log, below a folder. The database in force is of a file; `None`: the machine's own.
+    pub fn open(
+        guard: Guard,
+        (database, source): (Database, Option<PathBuf>),
+        folder: &Path,
+        own: Own,
+    ) -> Result<Self, GuardError> {
         let file = Rotated::open(folder.join(LOG), MAX_FILE_LENGTH, KEPT);
         let file = file.map_err(|cause| refused(format!("write the log below {}", folder.display()))(cause.into()))?;
         let (events, lost) = (guard.events()?, guard.counts().lost);
         guard.mark(&database)?;
         let (canary, programs) = (Canary::start()?, BTreeSet::new());
-        Ok(Self { events, canary, database, file, lost, register, programs, guard })
+        Ok(Self { events, canary, database, source, file, lost, own, programs, guard })
+    }
+
+    /// Puts the database of a file in force; `None`: the machine's own. Returns the file of the one before.
+    pub fn put_in_force(&mut self, source: Option<&Path>) -> Result<Option<PathBuf>, GuardError> {
+        let database = match source {
+            Some(path) => read(path),
+            None => (self.own.read)().map_err(|cause| GuardError::Database { path: FILE.into(), cause }),
+        }?;
+        self.guard.put_in_force(&database)?;
+        self.database = database;
+        self.mark();
+        Ok(mem::replace(&mut self.source, source.map(Path::to_owned)))
+    }
+
+    /// The file whose database is in force; `None`: that of the machine, or one that a command has put there.
+    #[must_use]
+    pub fn source(&self) -> Option<&Path> {
+        self.source.as_deref().filter(|_| self.guard.database() == Some(self.database.digest()))
+    }
+
+    fn mark(&self) {
+        if let Err(cause) = self.guard.mark(&self.database) {
+            warn!(%cause, "programs that are replaced are unknown until they are entered: {cause}");
+        }
     }
 
     /// What is in force, in one line.
@@ -96,7 +136,14 @@ impl Log {
 
     fn enter_programs(&mut self) -> Vec<String> {
         let programs = mem::take(&mut self.programs);
-        let lines: Vec<_> = programs.iter().filter_map(|path| (self.register)(path)).collect();
+        let register = |path: &PathBuf| match &self.source {
+            None => (self.own.register)(path),
+            Some(_) => Some(format!(
+                "{} has got privilege or was replaced, and the fleet's database is in force: publish one that has it",
+                path.display()
+            )),
+        };
+        let lines: Vec<_> = programs.iter().filter_map(register).collect();
         let lines: Vec<_> = lines.into_iter().map(|line| format!("{} {line}", self.database.word())).collect();
         lines.iter().for_each(|line| syslog(line));
         lines
@@ -120,10 +167,8 @@ impl Log {
             return;
         }
         let Some(read) = self.guard.read_database() else { return };
-        self.database = read;
-        if let Err(cause) = self.guard.mark(&self.database) {
-            warn!(%cause, "programs that are replaced are unknown until they are entered: {cause}");
-        }
+        (self.database, self.source) = (read, None);
+        self.mark();
     }
 
     fn look_at_losses(&mut self) {
@@ -136,14 +181,23 @@ impl Log {
 }
 
 impl Guard {
-    /// The database in force, if the machine's file has it. A file that is missing has an empty one.
+    /// The database in force, if the machine's file has it, or that of its fleet. A machine's file that is missing has an
+    /// empty one.
     pub fn read_database(&self) -> Option<Database> {
-        let read = match fs::read(FILE) {
+        let own = match fs::read(FILE) {
             Ok(bytes) => Database::from_bytes(&bytes).ok(),
             Err(cause) => (cause.kind() == io::ErrorKind::NotFound).then(Database::default),
         };
-        read.filter(|read| Some(read.digest()) == self.database())
+        let in_force = |database: &Database| Some(database.digest()) == self.database();
+        own.filter(in_force).or_else(|| read(Path::new(FLEET)).ok().filter(in_force))
     }
+}
+
+/// The database of a file.
+pub fn read(path: &Path) -> Result<Database, GuardError> {
+    let failed = |cause: String| GuardError::Database { path: path.to_owned(), cause };
+    let bytes = fs::read(path).map_err(|cause| failed(cause.to_string()))?;
+    Database::from_bytes(&bytes).map_err(|cause| failed(cause.to_string()))
 }
 
 impl AsFd for Log {

@@ -2,7 +2,7 @@
 //! inode in memory.
 
 use std::{
-    collections::HashSet,
+    collections::{BTreeSet, HashSet},
     io,
     os::fd::{AsRawFd, BorrowedFd},
     sync::Arc,
@@ -19,7 +19,7 @@ use tollgate_client::shares::Room;
 
 use crate::{
     contexts::bare,
-    labels::{Sid, backlog::Unwritten, identity::Identity, note::Uuid},
+    labels::{Sid, backlog::Unwritten, identity::Identity, note::Uuid, walked::Walked},
     programs::{self, Pins},
     shares::{Holder, Place, Shares},
     state::State,
@@ -81,6 +81,8 @@ pub struct KernelMaps {
     pub active: Arc<MapHandle>,
     /// File systems, by device.
     pub superblocks: Arc<MapHandle>,
+    /// Those of them that were walked.
+    pub walked: Walked,
     /// File systems that were labelled, or seen, by UUID.
     pub uuids: Arc<MapHandle>,
     /// Who holds how many places in `labels`.
@@ -136,9 +138,14 @@ impl Maps for KernelMaps {
     }
 
     fn set_entry(&mut self, key: tg_label_key, value: tg_label_value, when: When) -> io::Result<bool> {
-        let done = self.put_entry(&key_bytes(key), value, when)?;
-        if done && value.dirty != 0 {
-            let unwritten = tg_unwritten { uuid: Uuid::default(), sid: value.sid };
+        if value.dirty == 0 {
+            return self.put_entry(&key_bytes(key), value, when);
+        }
+        // Until it is written, its file system may go, and another one get the device.
+        let tg_superblock { uuid, number, .. } = self.superblock(key.device)?.unwrap_or_default();
+        let done = self.put_entry(&key_bytes(key), tg_label_value { mounted: number, ..value }, when)?;
+        if done {
+            let unwritten = tg_unwritten { uuid, sid: value.sid };
             let put = self.unwritten.update(&key_bytes(key), bytes_of(&unwritten), MapFlags::ANY);
             self.state.ring_labels(put.is_err());
         }
@@ -187,7 +194,10 @@ impl Maps for KernelMaps {
         // A program may write the entry at the same time.
         for _ in 0..MAX_ATTEMPTS {
             match self.superblock(device)? {
-                Some(found) if found.flags & TG_SUPERBLOCK_WALKED != 0 => return self.meet(&found.uuid),
+                Some(found) if was_walked(&found) => {
+                    self.walked.add(device);
+                    return self.meet(&found.uuid, found.number, When::Always);
+                }
                 Some(found) => {
                     let walked = tg_superblock { flags: found.flags | TG_SUPERBLOCK_WALKED, ..found };
                     self.put_superblock(device, &walked, When::Present)?;
@@ -253,15 +263,21 @@ impl KernelMaps {
         Ok(labels.collect())
     }
 
-    /// The devices of file systems whose labels are kept and known.
-    pub fn kept(&self) -> io::Result<Vec<u32>> {
+    /// Those of the devices for which `wanted` is true whose file systems keep labels that are known.
+    pub fn kept(&self, wanted: impl Fn(u32) -> bool) -> io::Result<Vec<u32>> {
+        let find = |device| match wanted(device) {
+            true => Ok(self.superblock(device)?.filter(was_walked).map(|found| found.behaviour == TG_FS_XATTR)),
+            false => Ok(Some(false)),
+        };
+        let walked = self.walked.each(|| self.search_walked(), find)?;
+        Ok(walked.into_iter().filter_map(|(device, is_kept)| is_kept.then_some(device)).collect())
+    }
+
+    /// The devices of file systems that were walked: all places of the map are looked at.
+    fn search_walked(&self) -> io::Result<BTreeSet<u32>> {
         let all = self.superblocks.lookup_batch(BATCH, MapFlags::ANY, MapFlags::ANY).map_err(io::Error::other)?;
-        let is_kept = |found: &tg_superblock| found.behaviour == TG_FS_XATTR && found.flags & TG_SUPERBLOCK_WALKED != 0;
-        let device = |key: &[u8]| key.first_chunk().map(|device| u32::from_ne_bytes(*device));
-        Ok(all
-            .filter(|(_, value)| superblock_of(value).as_ref().is_some_and(is_kept))
-            .filter_map(|(key, _)| device(&key))
-            .collect())
+        let walked = all.filter(|(_, value)| superblock_of(value).as_ref().is_some_and(was_walked));
+        Ok(walked.filter_map(|(key, _)| key.first_chunk().map(|device| u32::from_ne_bytes(*device))).collect())
     }
 
     /// What is known of a file system.
@@ -271,18 +287,37 @@ impl KernelMaps {
         Ok(value.as_deref().and_then(superblock_of))
     }
 
-    /// Labels of this file system are known, here or in notes: what its files' attributes say is not all.
-    pub fn meet(&self, uuid: &Uuid) -> io::Result<()> {
+    /// Labels of this file system are known, here or in notes: what its files' attributes say is not all. `number`:
+    /// that of `tg_superblock`; 0: it has none.
+    pub fn meet(&self, uuid: &Uuid, number: u32, when: When) -> io::Result<()> {
         match *uuid == Uuid::default() {
             true => Ok(()),
-            false => written(self.uuids.update(uuid, &1u32.to_ne_bytes(), MapFlags::ANY)).map(drop),
+            false => written(self.uuids.update(uuid, &number.to_ne_bytes(), when.flags())).map(drop),
         }
+    }
+
+    /// The UUID of the file system with a number, even if it is mounted no more; `None`: nothing is known of it.
+    pub fn uuid_of(&self, number: u32) -> io::Result<Option<Uuid>> {
+        let mut all = self.uuids.lookup_batch(BATCH, MapFlags::ANY, MapFlags::ANY).map_err(io::Error::other)?;
+        let found = all.find(|(_, value)| number != 0 && words(value) == Some([number]));
+        Ok(found.and_then(|(uuid, _)| uuid.try_into().ok()))
     }
 
     fn put_superblock(&self, device: u32, value: &tg_superblock, when: When) -> io::Result<bool> {
         let key = u64::from(device).to_ne_bytes();
         written(self.superblocks.update(&key, bytes_of(value), when.flags()))
     }
+}
+
+fn was_walked(known: &tg_superblock) -> bool {
+    known.flags & TG_SUPERBLOCK_WALKED != 0
+}
+
+/// Whether a label is of the file system that has its device now, and not of an earlier one.
+pub fn is_of(label: &tg_label_value, known: &tg_superblock) -> bool {
+    // A label without a number was read by a walk, before which those of earlier ones are removed.
+    let walked = was_walked(known);
+    if label.mounted == 0 { walked } else { label.mounted == known.number }
 }
 
 /// The files that have a label of their own, and one of these.
@@ -431,5 +466,25 @@ pub(crate) mod tests {
         assert_eq!(key_of(&bytes), Some(key));
         assert_eq!(bytes, tollgate_abi::bytes_of(&key));
         assert_eq!((key_of(&bytes[1..]), value_of(&bytes)), (None, None));
+    }
+
+    #[test]
+    fn takes_no_label_of_an_earlier_file_system_for_one_of_the_present() {
+        let known = |number, walked: bool| tg_superblock {
+            number,
+            flags: if walked { TG_SUPERBLOCK_WALKED } else { 0 },
+            ..Default::default()
+        };
+        let label = |mounted| tg_label_value { mounted, ..Default::default() };
+        for (mounted, number, walked, expected) in [
+            (3, 3, false, true),
+            (3, 3, true, true),
+            (2, 3, false, false),
+            (2, 3, true, false),
+            (0, 3, false, false),
+            (0, 3, true, true),
+        ] {
+            assert_eq!(is_of(&label(mounted), &known(number, walked)), expected, "{mounted} {number} {walked}");
+        }
     }
 }

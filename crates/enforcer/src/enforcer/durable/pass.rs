@@ -1,13 +1,12 @@
 //! One round of looking after labels: from the kernel's map to the threads that write them, and back with the results.
 
 use std::{
-    collections::HashMap,
     fs, io, mem,
     os::fd::{AsFd, BorrowedFd},
     time::Instant,
 };
 
-use tollgate_abi::enforcer::{TG_INODE_DURABLE, tg_label_value};
+use tollgate_abi::enforcer::{TG_INODE_DURABLE, tg_label_value, tg_superblock};
 use tracing::warn;
 
 use super::{
@@ -23,7 +22,7 @@ use crate::{
         backlog::Unwritten,
         durable::{Dirty, Outcome, Written},
         identity::Identity,
-        maps::{KernelMaps, Maps, When},
+        maps::{KernelMaps, Maps, When, is_of},
         note::{Place, Uuid},
         object::Object,
         writers::Done,
@@ -63,14 +62,9 @@ impl Pass<'_> {
         if enforcer.state.take_labels_missed() {
             enforcer.take_over_labels()?;
         }
-        let mut uuids: HashMap<u32, Uuid> = HashMap::new();
-        for (key, mut label) in self.maps.take_unwritten().map_err(labelling)? {
+        for (key, label) in self.maps.take_unwritten().map_err(labelling)? {
             // If the map no longer has its label, the file is gone.
             let Some(kept) = self.maps.entry(key).map_err(labelling)? else { continue };
-            if label.uuid == Uuid::default() {
-                let known = uuids.entry(key.device);
-                label.uuid = *known.or_insert(self.maps.uuid(key.device).ok().flatten().unwrap_or_default());
-            }
             let noted = enforcer.durable.notes.has(Place::of(label.uuid, key.into()));
             enforcer.durable.backlog.add(key.into(), Unwritten { sid: kept.sid, ..label }, noted);
         }
@@ -84,29 +78,31 @@ impl Pass<'_> {
             if self.enforcer.durable.writers.since(device).is_some() {
                 continue;
             }
-            if self.maps.uuid(device).map_err(labelling)?.is_none() {
-                self.leave(device, None);
-                continue;
+            match self.maps.superblock(device).map_err(labelling)? {
+                Some(known) => begun |= self.begin(device, &known)?,
+                None => self.leave(device, None),
             }
-            begun |= self.begin(device)?;
         }
         Ok(begun)
     }
 
-    fn begin(&mut self, device: u32) -> Result<bool, EnforcerError> {
+    fn begin(&mut self, device: u32, known: &tg_superblock) -> Result<bool, EnforcerError> {
         let taken = self.enforcer.durable.backlog.take(device, self.now);
         let all = self.enforcer.durable.backlog.is_safe(device, &taken);
-        let mut labels = Vec::with_capacity(taken.len());
+        let (mut labels, mut left) = (Vec::with_capacity(taken.len()), Vec::new());
         for (file, label) in taken {
-            if self.maps.entry(file.into()).map_err(labelling)?.is_none_or(|kept| kept.sid != label.sid) {
-                self.enforcer.durable.settled(file, label.sid);
-                continue;
-            }
-            match self.text(label.sid) {
-                Some(context) => labels.push(Dirty { file, sid: label.sid, context }),
-                None => self.fail(file, label.sid, &io::Error::other(format!("SID {} has no context", label.sid))),
+            let kept = self.maps.entry(file.into()).map_err(labelling)?.filter(|kept| kept.sid == label.sid);
+            match (kept, self.text(label.sid)) {
+                (None, _) => self.enforcer.durable.settled(file, label.sid),
+                (Some(kept), _) if !is_of(&kept, known) => left.push((file, label)),
+                (_, Some(context)) => labels.push(Dirty { file, sid: label.sid, context }),
+                (_, None) => self.fail(file, label.sid, &io::Error::other(format!("SID {} has no context", label.sid))),
             }
         }
+        for (file, _) in &left {
+            self.enforcer.durable.backlog.remove(*file);
+        }
+        self.part_with(&left);
         if labels.is_empty() {
             return Ok(false);
         }
@@ -250,8 +246,13 @@ impl Pass<'_> {
         };
         let (stay, labels): (Vec<_>, Vec<_>) = labels.into_iter().partition(|(file, _)| stays(*file));
         stay.into_iter().for_each(|(file, label)| self.enforcer.durable.backlog.add(file, label, false));
+        self.part_with(&labels);
+    }
+
+    /// Notes these labels, which are of a file system that is gone, and removes them from the map.
+    fn part_with(&mut self, labels: &[(Identity, Unwritten)]) {
         let lost = self.note_down(labels.iter().copied());
-        for (file, _) in &labels {
+        for (file, _) in labels {
             self.enforcer.durable.recalled.remove(file);
             if let Err(cause) = self.maps.remove_entry((*file).into()) {
                 warn!(%cause, "a label of a file system that is gone stays in the map: {cause}");
