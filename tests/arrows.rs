@@ -101,3 +101,27 @@ fn finds_a_circle_through_reexports_strings_and_macros() {
     let in_tests = "pub struct Thing; #[cfg(test)] mod tests { use crate::b::f; }";
     assert_eq!(circle_of(&[lib, ("a.rs", in_tests), to_a]), None);
 }
+
+/// All that a package needs, tests and builds included, by Cargo.lock.
+fn reached(lock: &toml::Table, package: &str) -> BTreeSet<String> {
+    let packages = lock["package"].as_array().unwrap();
+    let (mut found, mut next) = (BTreeSet::new(), vec![package.to_owned()]);
+    while let Some(name) = next.pop() {
+        let named = packages.iter().filter(|of| of["name"].as_str() == Some(&name));
+        let needs = named.filter_map(|of| of.get("dependencies")?.as_array()).flatten().filter_map(toml::Value::as_str);
+        // A version follows where there are several.
+        let needs: Vec<String> = needs.filter_map(|need| Some(need.split(' ').next()?.to_owned())).collect();
+        if found.insert(name) {
+            next.extend(needs);
+        }
+    }
+    found
+}
+
+#[test]
+fn keeps_tokio_out_of_the_privileged_program() {
+    let lock: toml::Table = fs::read_to_string(root().join("Cargo.lock")).unwrap().parse().unwrap();
+    assert!(reached(&lock, "tollgate-fleet-agent").contains("tokio"), "the agent is where it belongs");
+    let program = reached(&lock, "tollgate");
+    assert!(program.len() > 100 && !program.contains("tokio"), "{program:?}");
+}

@@ -269,6 +269,7 @@ fn accounted(entries: &[Entry]) -> (u64, usize) {
         Entry::Avc(Denial { repeated: 0, .. }) => 1,
         Entry::Avc(Denial { repeated, .. }) => *repeated,
         Entry::Lost(Lost { count, .. }) => *count,
+        Entry::Load(_) => 0,
     };
     (entries.iter().map(one).sum(), entries.len())
 }

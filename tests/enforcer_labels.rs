@@ -23,6 +23,7 @@ use std::{
 use tollgate_abi::enforcer::TG_PLAIN_INODES;
 use tollgate_enforcer::{
     daemon::{devices::Devices, enforced::Enforced, machine::Machine},
+    datapath::Source,
     enforcer::{Enforcer, Options},
     labels::{filesystems, genfs::Genfs, object::Object, relabel::Lasts},
 };
@@ -396,7 +397,8 @@ fn labels_the_nodes_of_devices_that_appear() {
     let devices = Devices::listen().unwrap();
     let enforcer = enforcer(Options::default(), "/built");
     let reread = Box::new(|| Err("it is not read again".to_owned()));
-    let mut enforced = Enforced::new(enforcer, devices.into(), "built".into(), reread, Path::new("/run")).unwrap();
+    let (built, network) = ("built".into(), Source::default());
+    let mut enforced = Enforced::new(enforcer, devices.into(), built, network, reread, Path::new("/run")).unwrap();
     let control = File::open("/dev/loop-control").unwrap();
     for (number, type_) in [(20, "item_t"), (30, "tmp_t")] {
         // SAFETY: LOOP_CTL_ADD takes a number.

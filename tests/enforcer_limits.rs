@@ -6,15 +6,22 @@
 use std::{
     fs::{self, File, OpenOptions},
     io, iter,
-    os::{fd::AsFd, fd::AsRawFd, unix::fs::DirBuilderExt},
+    os::{
+        fd::{AsFd, AsRawFd},
+        unix::fs::{DirBuilderExt, MetadataExt},
+    },
     path::{Path, PathBuf},
     sync::OnceLock,
     time::{Duration, Instant},
 };
 
-use libbpf_rs::MapCore;
-use tollgate_abi::enforcer::{
-    TG_ATTRIBUTE_FSCREATE, TG_FAILED_NO_LABEL, TG_FAILED_SIDS_FULL, TG_PRCTL, TG_SIDS, tg_failure,
+use libbpf_rs::{MapCore, MapFlags};
+use tollgate_abi::{
+    bytes_of,
+    enforcer::{
+        TG_ATTRIBUTE_FSCREATE, TG_FAILED_NO_LABEL, TG_FAILED_SIDS_FULL, TG_PRCTL, TG_SIDS, tg_failure, tg_label_key,
+        tg_label_value, tg_unwritten,
+    },
 };
 use tollgate_enforcer::{
     contexts::Sid,
@@ -53,6 +60,7 @@ fn played(test: impl Fn()) {
                 name(denies_what_has_lost_its_label_and_what_was_not_labelled_yet),
                 name(decides_at_the_end_of_the_longest_paths),
                 name(judges_a_file_by_its_own_label_while_it_is_linked_renamed_and_its_number_used_again),
+                name(writes_no_label_to_the_file_system_that_took_a_device),
                 // It leaves no SID for other tests.
                 name(keeps_ten_thousand_contexts_apart_and_refuses_those_that_find_no_number),
             ],
@@ -283,4 +291,41 @@ fn judges_a_file_by_its_own_label_while_it_is_linked_renamed_and_its_number_used
     );
     assert_eq!((leaked, refused, stolen, lost), (0, 0, 0, 0));
     assert!(rounds > 100 && kept > 100 && seen > 100 && denied > 10 && met > 10, "too few met");
+}
+
+#[test]
+#[ignore = "takes long: make test-rest"]
+fn writes_no_label_to_the_file_system_that_took_a_device() {
+    if !is_guest() {
+        return played(writes_no_label_to_the_file_system_that_took_a_device);
+    }
+    let mut enforcer = start("mkdir /srv/closed");
+    let (worker, open) = (worker(&mut enforcer), enforcer.intern("u:object_r:open_t:s0").unwrap());
+    enforcer.write_labels().unwrap();
+    // In the kernel's form.
+    let device = || {
+        let device = fs::metadata("/srv").unwrap().dev();
+        libc::major(device) << 20 | libc::minor(device)
+    };
+    let first = device();
+    let known = |enforcer: &Enforcer| {
+        let found =
+            enforcer.maps().superblocks.lookup(&u64::from(first).to_ne_bytes(), MapFlags::ANY).unwrap().unwrap();
+        u32::from_ne_bytes(*found[28..].first_chunk().unwrap())
+    };
+    let before = known(&enforcer);
+    sh("umount /srv; rm /image; cp /pristine /image; mount -o loop /image /srv");
+    sh("mkdir /srv/closed; echo > /srv/closed/secret");
+    assert_eq!(device(), first);
+    assert_ne!(known(&enforcer), before);
+    // The label of the first one's root, which was still to be written when that was unmounted.
+    let key = tg_label_key { inode: 2, subvolume: 0, device: first, generation: 0 };
+    let label = tg_label_value { sid: open, dirty: 1, share: 0, mounted: before };
+    let (maps, unwritten) = (enforcer.maps(), tg_unwritten { uuid: [0; 16], sid: open });
+    maps.labels.update(bytes_of(&key), bytes_of(&label), MapFlags::ANY).unwrap();
+    maps.unwritten.update(bytes_of(&key), bytes_of(&unwritten), MapFlags::ANY).unwrap();
+    enforcer.state().ring_labels(false);
+    enforcer.catch_up();
+    // A root with a label would say that `file_contexts` hold no longer.
+    assert_eq!(opens(worker, [Path::new("/srv/closed/secret")]), [DENIED]);
 }

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails by panicking")]
 #![cfg_attr(not(feature = "long"), allow(dead_code, reason = "some helpers are only of tests that take long"))]
 
+mod alarms;
 mod arrows;
 mod attacks;
 mod audit;
@@ -32,6 +33,8 @@ mod enforcer_shadow;
 mod enforcer_survival;
 mod examples;
 mod flask;
+mod fleet;
+mod fleet_zones;
 mod guard;
 mod guard_calls;
 mod guard_debian;
@@ -74,6 +77,8 @@ mod saved_machines;
 #[cfg(feature = "long")]
 mod scale;
 mod scenarios;
+mod selinux_library;
+mod selinux_programs;
 mod services;
 mod start;
 mod transparency;

@@ -63,9 +63,10 @@ fn delivers_each_kind_of_packet_where_policy_allows_it() {
 
 fn delivers_each_kind(kernel: &'static str) {
     let scratch = Scratch::new();
-    // At the same time: what was decided about the last packet is remembered (admitted.h).
-    let ping = |level, length| format!("as {level} talk send icmp 4 10.77.0.2 7 {length} 200 --wait 100");
-    let together = format!("{} & {}; wait $!", ping("s1", 501), ping("s3", 601));
+    // At the same time: what was decided about the last packet is remembered (admitted.h). Each has an identifier of its
+    // own: of two that ask with one, the kernel's answers are taken for answers to who asked last (sender.h).
+    let ping = |level, own, length| format!("as {level} talk send icmp 4 10.77.0.2 {own} {length} 200 --wait 100");
+    let together = format!("{} & {}; wait $!", ping("s1", 7, 501), ping("s3", 8, 601));
     let steps = guest(&scratch, kernel)
         .step("join", "join_space 1500")
         .step("enforce", "under_tollgate")

@@ -74,14 +74,14 @@ fn labels_what_came_into_memory_while_hooks_did_not_run_and_nothing_that_was_mad
         let scratch = Scratch::new();
         let image = disk(&scratch, "ext4", 64);
         let get = "cd /srv/dir; tollgate label get seen secret made held new moved";
-        let steps = guest(&scratch, kernel, &[])
+        let steps = guest(&scratch, kernel, &["settled"])
             .names(NAMES)
             .volume(&image)
             .step("start", "mount /dev/vda /srv && mkdir /srv/dir /srv/tools && tollgate enforce /policy")
             .step(
                 "files",
                 "tollgate label set $(of tool) /srv/tools; cd /srv/dir; echo > ../tools/held; echo > ../tools/moved; \
-                 echo > seen; echo > secret; tollgate label set $(of secret) secret; W sh -c 'echo > made'; sleep 8; sync; \
+                 echo > seen; echo > secret; tollgate label set $(of secret) secret; W sh -c 'echo > made'; /settled /srv; sync; \
                  sleep 1000 < ../tools/held &",
             )
             .step("off", "off 1")

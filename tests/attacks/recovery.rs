@@ -16,7 +16,7 @@ use crate::program::{
 
 /// A disk image with a file system.
 pub(crate) fn disk(scratch: &Scratch, kind: &str, megabytes: u64) -> PathBuf {
-    let image = scratch.path(kind);
+    let image = scratch.path(&format!("{kind}-{megabytes}"));
     File::create(&image).unwrap().set_len(megabytes << 20).unwrap();
     let made = Command::new(format!("/sbin/mkfs.{kind}")).arg("-q").arg(&image).status().unwrap();
     assert!(made.success(), "mkfs.{kind}");
@@ -25,7 +25,7 @@ pub(crate) fn disk(scratch: &Scratch, kind: &str, megabytes: u64) -> PathBuf {
 
 /// A guest with the disk at `/srv`, and enforcement.
 fn started<'s>(scratch: &'s Scratch, kernel: &'static str, image: &Path) -> Guest<'s> {
-    let guest = guest(scratch, kernel, &[]).volume(image);
+    let guest = guest(scratch, kernel, &["settled"]).volume(image);
     guest.step(
         "start",
         "mount /dev/vda /srv && mkdir -p /srv/old /srv/new /srv/both/new /srv/from && tollgate enforce /policy",
@@ -46,12 +46,12 @@ fn leaves_unlabelled_what_a_crash_took_the_label_of_and_nothing_else() {
         let scratch = Scratch::new();
         let image = disk(&scratch, "ext4", 64);
         let written = "W sh -c 'echo > /srv/old/made; echo > /srv/old/log; echo > /srv/log; echo > /srv/old/open; \
-                       echo > /srv/from/open; echo > /srv/both/one; echo > /srv/both/new/two'; sleep 7";
+                       echo > /srv/from/open; echo > /srv/both/one; echo > /srv/both/new/two'; /settled /srv";
         // A stopped daemon writes nothing: the crash comes between the hook's entry and the attribute.
         let noted = "W sh -c 'until [ -e /go ]; do sleep 0.1; done; echo > /srv/new/made; echo >> /srv/log; \
                      echo >> /srv/old/log; echo > /srv/both/made; echo > /srv/both/new/made; \
                      mv /srv/from/open /srv/both/new/open; ln /srv/old/made /srv/new/linked' &\n\
-                     sleep 2; kill -STOP $(daemon); touch /go; sleep 2; sync";
+                     sleep 4; kill -STOP $(daemon); touch /go; wait $!; sync";
         started(&scratch, kernel, &image).step("written", written).step("noted", noted).run_until_cut();
         let get = "tollgate label get /srv /srv/old /srv/old/made /srv/old/log /srv/log /srv/new /srv/new/made";
         // Files were created in all of these directories, whose labels are known all the same.
@@ -109,12 +109,19 @@ fn doubts_nothing_after_an_orderly_end() {
     let made = "W sh -c 'echo > /srv/new/made; echo > /srv/open'; daemon=$(daemon); kill $daemon; \
                 while [ -n \"$(tr -d '\\0' < /proc/$daemon/cmdline 2>&-)\" ]; do sleep 0.1; done; sync";
     started(&scratch, "6.1", &image).step("made", made).run_until_cut();
+    let other = disk(&scratch, "ext4", 32);
+    // What is mounted after the first checkpoint gets checkpoints, too.
+    let later = "echo > /srv/first; /settled /srv && mkdir /later && mount /dev/vdb /later && echo > /later/file && \
+                 /settled /later";
     let steps = started(&scratch, "6.1", &image)
+        .volume(&other)
         .step("labels", "tollgate label get /srv/new/made /srv/open")
         .step("lost", "tollgate label lost")
+        .step("later", later)
         .run();
     is_labelled(&steps["labels"], &[("/srv/new/made", "made"), ("/srv/open", "open")]);
     steps["lost"].is(0, &[]);
+    steps["later"].is(0, &[]);
 }
 
 /// The type that `label get` prints for the file with this text.
@@ -133,13 +140,13 @@ fn denies_files_of_xfs_to_change_places_until_their_labels_are_written() {
         let scratch = Scratch::new();
         let image = disk(&scratch, "xfs", 320);
         let started = || {
-            let guest = guest(&scratch, kernel, &["exchange"]).modules(&["xfs"]).volume(&image);
+            let guest = guest(&scratch, kernel, &["exchange", "settled"]).modules(&["xfs"]).volume(&image);
             guest.step("start", "mount /dev/vda /srv && mkdir -p /srv/open /srv/tool && tollgate enforce /policy")
         };
         // Both files have the labels of their directories, and so no attributes.
-        let files = "tollgate label set $(of tool) /srv/tool; for name in open tool; do echo $name > /srv/$name/file; done; sleep 8";
+        let files = "tollgate label set $(of tool) /srv/tool; for name in open tool; do echo $name > /srv/$name/file; done; /settled /srv";
         let cut = "W sh -c 'until [ -e /go ]; do sleep 0.1; done; /exchange /srv/open/file /srv/tool/file' &\n\
-                   sleep 2; kill -STOP $(daemon); touch /go; sleep 2; sync";
+                   sleep 4; kill -STOP $(daemon); touch /go; wait $!; sync";
         started().step("files", files).step("exchanged", cut).run_until_cut();
         let steps = started()
             .step("after", LOOK)

@@ -5,7 +5,7 @@ use crate::program::{Scratch, guests::KERNELS};
 
 /// A shell function: runs a command with a time limit, and prints how it ended.
 const NAMES: &str = r#"
-limited() { begun=$(date +%s); timeout 60 "$@"; echo "exit $? after $(($(date +%s) - begun))"; }
+limited() { begun=$(date +%s); timeout 240 "$@"; echo "exit $? after $(($(date +%s) - begun))"; }
 mount_all() { mkdir -p /m /o /up; mount -t tmpfs t /up; mkdir /up/u /up/w; W /serve /m /mute & until grep -q ' /m fuse ' /proc/mounts; do sleep 1; done
   W mount -t overlay -o lowerdir=/m,upperdir=/up/u,workdir=/up/w o /o; }
 "#;

@@ -39,6 +39,10 @@ fn paths(scratch: &Scratch, package: &Path) -> BTreeSet<String> {
 fn commands(scratch: &Scratch, words: &[&str], found: &mut Vec<String>) {
     let help = scratch.run(&[words, &["--help"]].concat()).with(0).stdout;
     found.push([&["tollgate"], words].concat().join("-"));
+    // The commands of another program, which tells of them itself.
+    if words == ["fleet"] {
+        return;
+    }
     let list = help.split_once("Commands:\n").map_or("", |(_, rest)| rest);
     for line in list.lines().take_while(|line| line.starts_with("  ")) {
         let name = line.split_whitespace().next().unwrap();
@@ -59,6 +63,7 @@ fn packages_hold_the_program_the_unit_and_a_manual_page_of_each_command() {
     let pages = names.iter().map(|name| format!("/usr/share/man/man1/{name}.1.gz"));
     let others = [
         "/usr/bin/tollgate",
+        "/usr/bin/tollgate-fleet",
         "/usr/lib/systemd/system/tollgate.service",
         "/usr/share/bash-completion/completions/tollgate",
         "/usr/share/zsh/vendor-completions/_tollgate",
@@ -68,6 +73,7 @@ fn packages_hold_the_program_the_unit_and_a_manual_page_of_each_command() {
         "/usr/share/tollgate/debian/labels.cil",
         "/usr/share/tollgate/guard/passwd",
         "/usr/share/tollgate/debian/runtime.cil",
+        "/usr/share/tollgate/prometheus/tollgate.rules.yml",
         "/usr/share/doc/tollgate/copyright",
     ];
     for path in pages.chain(others.map(str::to_owned)) {

@@ -1,17 +1,15 @@
-//! Two network namespaces joined by veth, and what is sent between them. They have no name, and go with their descriptors.
+//! Two network namespaces joined by veth, and what is sent between them.
 
 use std::{
-    fs::File,
     io::{Read, Write},
     net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket},
     os::fd::{AsFd, AsRawFd},
-    process::{self, Command},
     thread,
     time::{Duration, Instant},
 };
 
 use nix::{
-    sched::{CloneFlags, CpuSet, sched_setaffinity, setns, unshare},
+    sched::{CpuSet, sched_setaffinity},
     sys::{
         resource::{UsageWho, getrusage},
         socket::{AddressFamily, SockFlag, SockType, SockaddrIn, connect, setsockopt, socket, sockopt},
@@ -21,6 +19,7 @@ use nix::{
 };
 
 use super::programs::Datapath;
+use crate::program::namespace::Namespace;
 
 /// Bytes that one call sends.
 const PIECE: usize = 128 << 10;
@@ -28,7 +27,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The two ends. Addresses are in 198.18.ZONE.0/24, those without programs in networks without zone.
 pub(super) struct Link {
-    ends: [File; 2],
+    ends: [Namespace; 2],
     addresses: [Ipv4Addr; 2],
     labelled: bool,
 }
@@ -43,19 +42,14 @@ impl Link {
     pub(super) fn join(place: u8, zone: Option<u8>) -> Self {
         let network = zone.unwrap_or(100 + place);
         let addresses = [1, 2].map(|host| Ipv4Addr::new(198, 18, network, host));
-        let ends = [(); 2].map(|()| namespace());
+        let ends = [(); 2].map(|()| Namespace::new());
         let link = Self { ends, addresses, labelled: zone.is_some() };
-        let far = format!("/proc/{}/fd/{}", process::id(), link.ends[1].as_raw_fd());
-        link.within(0, || ip(&["link", "add", "end0", "type", "veth", "peer", "name", "end1", "netns", &far]));
-        for (end, address) in addresses.iter().enumerate() {
-            let (device, address) = (format!("end{end}"), address.to_string());
-            link.within(end, || {
-                ip(&["addr", "add", &format!("{address}/24"), "dev", &device]);
-                ip(&["link", "set", &device, "up"]);
-                let network = format!("198.18.{network}.0/24");
-                // As the daemon does, there is room for the longest label: here on all links alike.
-                ip(&["route", "replace", &network, "dev", &device, "src", &address, "mtu", "1460"]);
-            });
+        link.ends[0].ip(&format!("link add end0 type veth peer name end1 netns {}", link.ends[1].path()));
+        for (end, (namespace, address)) in link.ends.iter().zip(addresses).enumerate() {
+            namespace.ip(&format!("addr add {address}/24 dev end{end}"));
+            namespace.ip(&format!("link set end{end} up"));
+            // As the daemon does, there is room for the longest label: here on all links alike.
+            namespace.ip(&format!("route replace 198.18.{network}.0/24 dev end{end} src {address} mtu 1460"));
         }
         link
     }
@@ -77,13 +71,7 @@ impl Link {
 
     /// Calls `act` in the namespace of an end. Sockets that it makes stay there.
     fn within<T: Send>(&self, end: usize, act: impl FnOnce() -> T + Send) -> T {
-        thread::scope(|scope| {
-            let inside = scope.spawn(|| {
-                setns(self.ends[end].as_fd(), CloneFlags::CLONE_NEWNET).unwrap();
-                act()
-            });
-            inside.join().unwrap()
-        })
+        self.ends[end].within(act)
     }
 
     /// Round trips of a datagram between two threads on one processor.
@@ -169,20 +157,6 @@ impl Link {
             datapath.label(socket.as_fd());
         }
     }
-}
-
-/// A new network namespace, in which nobody is.
-fn namespace() -> File {
-    let made = thread::spawn(|| {
-        unshare(CloneFlags::CLONE_NEWNET).unwrap();
-        File::open("/proc/thread-self/ns/net").unwrap()
-    });
-    made.join().unwrap()
-}
-
-fn ip(arguments: &[&str]) {
-    let done = Command::new("ip").args(arguments).status().expect("run `ip` (iproute2)");
-    assert!(done.success(), "ip {}", arguments.join(" "));
 }
 
 /// Both ends wait for one another on the first processor that this process may use: no wake-up of an idle one is in a figure.

@@ -34,7 +34,7 @@ fn places() -> u32 {
 /// At least as many as one test takes at once.
 fn places_of(processors: u64, available_kib: Option<u64>) -> u32 {
     let fit = available_kib.map_or(u64::MAX, |kilobytes| kilobytes / 1024 / GUEST_MIB);
-    u32::try_from((2 * processors).min(fit).max(2)).unwrap_or(u32::MAX)
+    u32::try_from((2 * processors).min(fit).max(3)).unwrap_or(u32::MAX)
 }
 
 /// Tests with the longest guests, which get places first, so that no other test waits for them at the end.
@@ -103,6 +103,6 @@ fn has_places_for_guests_by_processors_and_memory() {
     assert_eq!(places_of(2, Some(24 << 20)), 4);
     assert_eq!(places_of(16, Some(64 << 20)), 32);
     assert_eq!(places_of(16, Some(4 << 20)), 3);
-    assert_eq!(places_of(1, Some(1 << 20)), 2);
+    assert_eq!(places_of(1, Some(1 << 20)), 3);
     assert_eq!(places_of(4, None), 8);
 }

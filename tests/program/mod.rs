@@ -20,9 +20,11 @@ pub(crate) mod figures;
 pub(crate) mod guests;
 pub(crate) mod inside;
 pub(crate) mod machine;
+pub(crate) mod namespace;
 pub(crate) mod pair;
 pub(crate) mod saved;
 pub(crate) mod steps;
+pub(crate) mod switch;
 
 /// The program as it was built.
 const BUILT: &str = env!("CARGO_BIN_EXE_tollgate");
@@ -47,6 +49,11 @@ impl Scratch {
         // be open for writing in another test's child when this one starts it.
         let program = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("make a folder for the program");
         fs::hard_link(BUILT, program.path().join("tollgate")).expect("link the program");
+        // What `make install` takes from beside it. `make` builds both.
+        let fleet = Path::new(BUILT).with_file_name("tollgate-fleet");
+        if fleet.is_file() {
+            fs::hard_link(fleet, program.path().join("tollgate-fleet")).expect("link the fleet's program");
+        }
         let scratch = Self { folder, program };
         fs::create_dir(scratch.temporary()).expect("make a folder for temporary files");
         scratch
