@@ -25,8 +25,7 @@
 #define TG_PRCTL 0x54474154u
 enum attribute { CURRENT = 1, EXEC, FSCREATE, KEYCREATE, SOCKCREATE };
 
-/* The context of a SID, as the daemon has recorded it. */
-static int text_of_sid(uint32_t wanted, char **context)
+int text_of_sid(uint32_t wanted, char **context)
 {
 	FILE *file = fopen(CONTEXTS, "re");
 	char *line = NULL, *text;

@@ -5,6 +5,7 @@
 #define TOLLGATE_REQUEST_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 /* crates/abi/paths.h has it too; a test holds them equal. */
 #define SOCKET "/run/tollgate/socket"
@@ -29,6 +30,8 @@ void put_word(struct line *line, const char *word);
  * is freed. *word is allocated if it is wanted. */
 int ask(struct line *request, int with, char **word);
 
+/* The context of a SID, as the daemon has recorded it; allocated (process.c). */
+int text_of_sid(uint32_t wanted, char **context);
 /* Gives the calling thread the SID of another context (process.c). */
 int become(unsigned long sid);
 

@@ -3,7 +3,7 @@
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use super::{
-    Denial, Entry, Lost, Reason,
+    Denial, Entry, Load, Lost, Reason,
     sink::Sink,
     storm::{Limits, Storm},
 };
@@ -35,6 +35,11 @@ impl Auditor {
         if count > 0 {
             self.sink.write(&Entry::Lost(Lost { time: now(), count, reason }));
         }
+    }
+
+    /// Writes what became of a generation.
+    pub(super) fn load(&mut self, load: Load) {
+        self.sink.write(&Entry::Load(Load { time: now(), ..load }));
     }
 
     /// Writes the counts of merged denials that are due.

@@ -16,7 +16,7 @@ use nix::time::{ClockId, clock_gettime};
 use tollgate_abi::enforcer::tg_event;
 
 use super::{
-    Denial, Reason,
+    Denial, Load, Reason,
     auditor::Auditor,
     sink::{Errors, Sink},
     storm::Limits,
@@ -51,6 +51,7 @@ pub struct Health {
 enum Message {
     Denial(Box<Denial>),
     Lost(Reason, u64),
+    Load(Load),
 }
 
 impl Dispatcher {
@@ -84,6 +85,13 @@ impl Dispatcher {
     pub fn lost(&mut self, reason: Reason, count: u64) {
         if count > 0 && !self.send(Message::Lost(reason, count)) {
             self.over += count;
+        }
+    }
+
+    /// Records what became of a fleet's generation. The time is now, whatever it says.
+    pub fn load(&mut self, load: Load) {
+        if !self.send(Message::Load(load)) {
+            self.over += 1;
         }
     }
 
@@ -133,6 +141,7 @@ fn write(mut auditor: Auditor, receiver: &Receiver<Message>, health: &Mutex<Heal
         match come {
             Ok(Message::Denial(denial)) => auditor.denial(*denial),
             Ok(Message::Lost(reason, count)) => auditor.lost(reason, count),
+            Ok(Message::Load(load)) => auditor.load(load),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }

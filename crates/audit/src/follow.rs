@@ -1,7 +1,7 @@
 //! A log entry as one line for people.
 
 use super::{
-    Denial, Entry, Untrusted, avc,
+    Denial, Entry, Load, Untrusted, avc,
     avc::{Object, Verdict},
     clock::{self, Zone},
     untrusted::for_people,
@@ -30,6 +30,19 @@ pub fn line(entry: &Entry, colour: Colour, zone: Zone) -> String {
         Entry::Lost(lost) => {
             format!("{time} {} {} events: {}", colour.paint("lost", YELLOW), lost.count, lost.reason.text())
         }
+        Entry::Load(load) => format!("{time} {}", load_line(load, colour)),
+    }
+}
+
+fn load_line(Load { generation, mode, success, cause, .. }: &Load, colour: Colour) -> String {
+    let (refused, cause) = (colour.paint("refused", RED), cause.as_deref().unwrap_or_default());
+    let Some((generation, mode)) = generation.as_ref().zip(mode.as_ref()) else {
+        return format!("{refused} what was offered as the fleet's: {cause}");
+    };
+    if *success {
+        format!("{} generation {generation}: {mode}", colour.paint("loaded", GREEN))
+    } else {
+        format!("{refused} generation {generation}, {mode}: {cause}")
     }
 }
 

@@ -36,12 +36,13 @@ pub use self::{
 /// An entry of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
-#[expect(clippy::large_enum_variant, reason = "nearly all entries are denials")]
 pub enum Entry {
     /// An act that was denied, or that was granted and is audited.
     Avc(Denial),
     /// Events that were lost, with their number.
     Lost(Lost),
+    /// A fleet's generation that was put in force, or refused.
+    Load(Load),
 }
 
 impl Entry {
@@ -51,8 +52,25 @@ impl Entry {
         match self {
             Self::Avc(denial) => denial.time,
             Self::Lost(lost) => lost.time,
+            Self::Load(load) => load.time,
         }
     }
+}
+
+/// What became of a generation that a node of a fleet was offered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Load {
+    /// When, in milliseconds since 1970.
+    #[serde(with = "avc::time")]
+    pub time: u64,
+    /// The hash of the generation; `None`: what was offered is not believed to be one.
+    pub generation: Option<String>,
+    /// `shadow`, `permissive` or `enforcing`.
+    pub mode: Option<String>,
+    /// Whether it is in force. Otherwise what was in force before is.
+    pub success: bool,
+    /// Why not.
+    pub cause: Option<String>,
 }
 
 /// How many events were lost, and why.

@@ -3,7 +3,7 @@
 
 use std::{io, path::Path};
 
-use super::{Entry, Untrusted, netlink::AuditSocket, rotated::Rotated};
+use super::{Entry, Load, Untrusted, netlink::AuditSocket, rotated::Rotated};
 
 /// The directory of the logs.
 pub const FOLDER: &str = "/var/log/tollgate";
@@ -34,11 +34,12 @@ enum Text {
     File,
 }
 
-/// Types of audit records.
+/// Types of audit records, without `USER_`.
 #[derive(Debug, Clone, Copy)]
 enum Type {
-    UserAvc,
-    UserSelinuxErr,
+    Avc,
+    SelinuxErr,
+    PolicyLoad,
 }
 
 /// Writes that failed.
@@ -129,24 +130,27 @@ impl Sink {
 impl Type {
     fn of(entry: &Entry) -> Self {
         match entry {
-            Entry::Avc(_) => Self::UserAvc,
-            Entry::Lost(_) => Self::UserSelinuxErr,
+            Entry::Avc(_) => Self::Avc,
+            Entry::Lost(_) => Self::SelinuxErr,
+            Entry::Load(_) => Self::PolicyLoad,
         }
     }
 
     /// The number of the type in libaudit.h.
     fn number(self) -> u16 {
         match self {
-            Self::UserAvc => 1107,
-            Self::UserSelinuxErr => 1122,
+            Self::Avc => 1107,
+            Self::SelinuxErr => 1122,
+            Self::PolicyLoad => 1125,
         }
     }
 
     /// The name of the type in auditd's log.
     fn name(self) -> &'static str {
         match self {
-            Self::UserAvc => "USER_AVC",
-            Self::UserSelinuxErr => "USER_SELINUX_ERR",
+            Self::Avc => "USER_AVC",
+            Self::SelinuxErr => "USER_SELINUX_ERR",
+            Self::PolicyLoad => "USER_MAC_POLICY_LOAD",
         }
     }
 }
@@ -171,6 +175,12 @@ impl Sender {
         let text = match entry {
             Entry::Avc(denial) => denial.to_string(),
             Entry::Lost(lost) => format!("avc:  lost {} events: {}", lost.count, lost.reason.text()),
+            // The JSON log has the cause: a record has no field for words.
+            Entry::Load(Load { generation, mode, success, .. }) => {
+                let (result, [generation, mode]) =
+                    (u8::from(*success), [generation, mode].map(|known| known.as_deref().unwrap_or("?")));
+                format!("avc:  op=load_policy lsm=tollgate generation={generation} mode={mode} res={result}")
+            }
         };
         format!("{text} exe={} sauid={} hostname=? addr=? terminal=?", self.exe, self.uid)
     }
@@ -194,13 +204,16 @@ mod tests {
     use tollgate_abi::enforcer::tg_event;
 
     use super::*;
-    use crate::{Denial, Lost, Reason, Untrusted};
+    use crate::{Denial, Load, Lost, Reason, Untrusted};
 
-    fn entries() -> [Entry; 2] {
+    fn entries() -> [Entry; 3] {
         let mut denial = Denial::new(&tg_event::default(), 0, |_| Some("u:r:t:s0".into()));
         denial.time = 1_234_567_089;
         denial.comm = Untrusted::new("it's");
-        [Entry::Avc(denial), Entry::Lost(Lost { time: 9, count: 17, reason: Reason::RingBuffer })]
+        let (generation, mode, cause) =
+            (Some("12ab".to_owned()), Some("enforcing".to_owned()), Some("a question".to_owned()));
+        let load = Entry::Load(Load { time: 10, generation, mode, success: false, cause });
+        [Entry::Avc(denial), Entry::Lost(Lost { time: 9, count: 17, reason: Reason::RingBuffer }), load]
     }
 
     #[test]
@@ -212,13 +225,18 @@ mod tests {
         let text = fs::read_to_string(folder.path().join(TEXT)).unwrap();
         let sender = "pid=5 uid=0 auid=4294967295 ses=4294967295";
         let end = "exe=2F7573722F62696E2F742067 sauid=0 hostname=? addr=? terminal=?'";
-        let [avc, lost] = text.lines().collect::<Vec<_>>()[..] else { panic!("{text}") };
+        let [avc, lost, load] = text.lines().collect::<Vec<_>>()[..] else { panic!("{text}") };
         assert!(avc.starts_with(&format!("type=USER_AVC msg=audit(1234567.089:1): {sender} msg='avc:  ")), "{avc}");
         assert!(avc.ends_with(end) && avc.contains(" comm=69742773 "), "{avc}");
         let expected = format!(
             "type=USER_SELINUX_ERR msg=audit(0.009:2): {sender} msg='avc:  lost 17 events: the ring buffer was full {end}"
         );
         assert_eq!(lost, expected);
+        let expected = format!(
+            "type=USER_MAC_POLICY_LOAD msg=audit(0.010:3): {sender} msg='avc:  op=load_policy lsm=tollgate generation=12ab \
+             mode=enforcing res=0 {end}"
+        );
+        assert_eq!(load, expected);
         assert_eq!(sink.errors(), &Errors::default());
     }
 
@@ -239,7 +257,7 @@ mod tests {
         fs::create_dir(folder.path().join(TEXT)).unwrap();
         let mut sink = Sink::files(folder.path()).unwrap();
         entries().iter().for_each(|entry| sink.write(entry));
-        assert_eq!(sink.errors().count, 2);
+        assert_eq!(sink.errors().count, 3);
         assert!(sink.errors().last.as_deref().unwrap().starts_with("cannot write the audit log: "), "{sink:?}");
     }
 }

@@ -151,7 +151,7 @@ mod tests {
     fn counts(entries: &[Entry]) -> Vec<(u32, u64)> {
         let avc = |entry: &Entry| match entry {
             Entry::Avc(denial) => Some((denial.pid, denial.repeated)),
-            Entry::Lost(_) => None,
+            _ => None,
         };
         entries.iter().filter_map(avc).collect()
     }
@@ -201,6 +201,7 @@ mod tests {
                 let one = |entry: &Entry| match entry {
                     Entry::Avc(denial) => denial.repeated,
                     Entry::Lost(lost) => lost.count,
+                    Entry::Load(_) => 0,
                 };
                 entries.iter().map(one).sum()
             };

@@ -2,7 +2,7 @@
 //! log have them, and our own. The text may come from anyone.
 
 use super::{
-    Denial, Entry, Lost, Reason, Untrusted,
+    Denial, Entry, Load, Lost, Reason, Untrusted,
     avc::{self, Object, Place, Verdict},
     endpoints::Endpoints,
     untrusted::unhex,
@@ -16,6 +16,9 @@ pub fn parse(line: &str) -> Option<Entry> {
     let plain = match &entry {
         Entry::Avc(denial) => is_plain(denial),
         Entry::Lost(_) => true,
+        Entry::Load(Load { generation, mode, cause, .. }) => {
+            ![cause, generation, mode].into_iter().flatten().any(|text| text.contains(char::is_control))
+        }
     };
     plain.then_some(entry)
 }

@@ -8,6 +8,7 @@ mod difference;
 mod enforcer;
 mod explain;
 mod fcontext;
+mod fleet;
 mod guard;
 mod hooks;
 mod interrupt;
@@ -93,6 +94,8 @@ enum Command {
     /// Make keys, sign files, and verify signatures
     #[command(subcommand)]
     Key(key::Command),
+    /// Publish one signed policy to many machines, and see which of them prove that they enforce it
+    Fleet(fleet::Arguments),
     /// Print what was denied, or granted and audited
     Audit(audit::Arguments),
     /// Confine a service by one command; list what should be confined, and what is
@@ -168,6 +171,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Unit(command) => unit::run(command),
         Command::Net(command) => net::run(&command),
         Command::Guard(command) => guard::run(&command),
+        Command::Fleet(arguments) => fleet::run(&arguments),
         Command::Key(command) => key::run(&command),
         Command::Service(command) => service::run(&command),
         Command::Audit(arguments) => audit::run(&arguments),

@@ -4,11 +4,7 @@ use std::{ffi::CString, fs::File, io::Seek, os::unix::ffi::OsStringExt, path::Pa
 
 use anyhow::Context;
 use nix::sys::memfd::{MFdFlags, memfd_create};
-use tollgate_client::{
-    Client, ClientError,
-    protocol::Refusal,
-    sanity::{self, Question},
-};
+use tollgate_client::{Client, ClientError};
 use tollgate_enforcer::enforcer::Folder;
 use tollgate_policy::{
     built::{Answering, Built, BuiltError},
@@ -84,20 +80,4 @@ pub(crate) fn file_of(built: &Built, path: &Path) -> anyhow::Result<File> {
     std::io::Write::write_all(&mut file, &built.to_bytes()).context("cannot write the policy to a file")?;
     file.rewind().context("cannot write the policy to a file")?;
     Ok(file)
-}
-
-/// Checks the decisions of a policy that is not in force yet.
-pub(crate) fn ask(built: &Built, questions: &[Question]) -> anyhow::Result<()> {
-    let mut server = built.server()?;
-    sanity::hold(questions, |question| {
-        let Question { source, target, class, .. } = question;
-        let asked = (server.context(source), server.context(target), server.class(class));
-        let (Ok(source), Ok(target), Ok(class)) = asked else {
-            let text = format!("the policy does not know a context or the class of a sanity question: {question}");
-            return Err(Refusal::new(libc::EINVAL, text));
-        };
-        let allowed = server.permissions(class, server.access(source, target, class).allowed);
-        Ok(allowed.into_iter().map(str::to_owned).collect())
-    })?;
-    Ok(())
 }

@@ -58,7 +58,24 @@ pub enum Section {
     Origin = 7,
 }
 
-const SECTIONS: [Section; 7] = [
+impl Section {
+    /// The name by which manifests of a fleet know it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Image => "image",
+            Self::Model => "model",
+            Self::Tables => "tables",
+            Self::Levels => "levels",
+            Self::Lines => "lines",
+            Self::FileContexts => "file_contexts",
+            Self::Origin => "origin",
+        }
+    }
+}
+
+/// All sections, in the order in which they are in the file.
+pub const SECTIONS: [Section; 7] = [
     Section::Image,
     Section::Model,
     Section::Tables,
@@ -195,18 +212,7 @@ impl Built {
         let origin = Origin::to_bytes(self.origin.as_ref());
         let contents: [&[u8]; SECTIONS.len()] =
             [&self.image, &self.model, &self.tables, &levels, &lines, self.file_contexts.as_bytes(), &origin];
-        let mut bytes = MAGIC.to_vec();
-        bytes.extend(VERSION.to_le_bytes());
-        bytes.extend((SECTIONS.len() as u32).to_le_bytes());
-        let mut offset = TABLE_END;
-        for (section, content) in SECTIONS.iter().zip(contents) {
-            bytes.extend((*section as u32).to_le_bytes());
-            bytes.extend((offset as u64).to_le_bytes());
-            bytes.extend((content.len() as u64).to_le_bytes());
-            offset += content.len();
-        }
-        contents.iter().for_each(|content| bytes.extend(*content));
-        bytes
+        join(&contents)
     }
 
     /// Writes the file. An existing file, even behind a link, is replaced as a whole, or left as it was. Anything else,
@@ -230,6 +236,32 @@ impl Built {
     pub fn server(&self) -> Result<SecurityServer<'_>, BuiltError> {
         Ok(SecurityServer::new(&self.policy, &self.tables, &self.levels)?)
     }
+}
+
+/// The sections of a built policy, in their order; format 1 has no [`Section::Origin`]. Their contents are not looked at.
+pub fn split(bytes: &[u8]) -> Result<Vec<(Section, &[u8])>, BuiltError> {
+    let places = places(bytes, bytes.len())?;
+    let has_origin = !bytes[MAGIC.len()..].starts_with(&WITHOUT_ORIGIN.to_le_bytes());
+    let sections = SECTIONS.into_iter().zip(places).filter(|(section, _)| has_origin || *section != Section::Origin);
+    Ok(sections.map(|(section, place)| (section, bytes.get(place).unwrap_or_default())).collect())
+}
+
+/// The file with these contents of sections, which are all, or all but the last for format 1: what [`split`] has split.
+#[must_use]
+pub fn join(contents: &[&[u8]]) -> Vec<u8> {
+    let version = if contents.len() == SECTIONS.len() { VERSION } else { WITHOUT_ORIGIN };
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend(version.to_le_bytes());
+    bytes.extend((contents.len() as u32).to_le_bytes());
+    let mut offset = HEADER_LENGTH + contents.len() * ENTRY;
+    for (section, content) in SECTIONS.iter().zip(contents) {
+        bytes.extend((*section as u32).to_le_bytes());
+        bytes.extend((offset as u64).to_le_bytes());
+        bytes.extend((content.len() as u64).to_le_bytes());
+        offset += content.len();
+    }
+    contents.iter().for_each(|content| bytes.extend(*content));
+    bytes
 }
 
 /// The parts of a built policy that answer questions. `policy query` reads only these; for Debian's policy they are a

@@ -90,7 +90,7 @@ pub fn learn(explainer: &Explainer<'_>, entries: impl IntoIterator<Item = Entry>
                 let evidence = Evidence::of(&denial);
                 each(&denial).for_each(|question| asked.entry(question).or_default().add(&evidence));
             }
-            Entry::Avc(_) => {}
+            Entry::Avc(_) | Entry::Load(_) => {}
             Entry::Lost(lost) => learnt.lose(lost.reason, lost.count),
         }
     }

@@ -20,7 +20,15 @@ use tollgate_audit::sink;
 use tollgate_client::{after_gap::AfterGap, descriptors::Descriptors};
 use tollgate_enforcer::{
     daemon::{
-        Daemon, End, devices::Devices, doing::Doing, enforced::Enforced, extension::Extension, notify, signals::Signals,
+        Daemon, End,
+        devices::Devices,
+        doing::Doing,
+        enforced::{Enforced, First},
+        extension::Extension,
+        fleet::{self, Files, Fleet},
+        machine::Beside,
+        notify,
+        signals::Signals,
     },
     datapath::{Networks, Source, table},
     enforcer::{Enforcer, Options},
@@ -30,7 +38,7 @@ use tollgate_enforcer::{
     requirements::{self, Places},
     shares::Size,
 };
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use crate::{guard, output, policies};
 
@@ -172,10 +180,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     // The daemon changes its working directory, so relative paths must be resolved first.
     let [policy, log] = [policy, &arguments.log].map(path::absolute);
     let (policy, log) = (policy.context("cannot find the policy")?, log.context("cannot find the folder of logs")?);
+    join(&mut daemon);
+    let guard = first(&policy).beside.guard;
     let mut enforced = begin(policy, &log, arguments.accept_missing, options)?;
     // What an earlier daemon has started goes on.
     if arguments.guard || programs::pinned(&Pins::of_guard()) {
-        enforced.watch_guard(guard::run::begin(&log)?);
+        enforced.watch_guard(guard::run::begin(&log, guard)?);
     }
     drop((extension, telling));
     enforced.failures().iter().for_each(|failure| warn!("not labelled: {failure}"));
@@ -187,6 +197,29 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 fn network(arguments: &Arguments) -> anyhow::Result<Source> {
     let Some(file) = &arguments.network else { return Ok(Source::default()) };
     Ok(Source::named(path::absolute(file).context("cannot find the file of labelled networks")?))
+}
+
+/// Joins the fleet of this machine, if it has one. What is wrong with its files keeps nothing from being enforced.
+fn join(daemon: &mut Daemon) {
+    let fleet = Fleet::open(Path::new(fleet::SETTINGS), Path::new(fleet::KEPT));
+    if let Err(cause) = &fleet {
+        error!(%cause, "the daemon takes nothing of this machine's fleet: {cause}");
+    }
+    fleet.transpose().into_iter().for_each(|fleet| daemon.join(fleet));
+}
+
+/// What to begin with: the last good generation of this machine's fleet, which needs neither store nor network, or else
+/// the named policy.
+fn first(named: &Path) -> Files {
+    let good = fleet::first(Path::new(fleet::SETTINGS), Path::new(fleet::KEPT));
+    good.unwrap_or_else(|| Files { policy: named.to_owned(), beside: Beside::default() })
+}
+
+/// Reads that policy. `network` is where the machine's own labelled networks are configured.
+fn read(Files { policy, beside }: &Files, network: &Source) -> anyhow::Result<First> {
+    let name = fs::canonicalize(policy).unwrap_or_else(|_| policy.clone()).display().to_string();
+    let network = beside.network.clone().map_or_else(|| network.clone(), Source::named);
+    Ok(First { built: policies::open_to_enforce(policy)?, name, network })
 }
 
 fn told(progress: &str) {
@@ -241,9 +274,10 @@ fn timing(took: &[Took]) -> String {
 }
 
 /// Starts enforcement, or takes over what an earlier daemon has left.
-fn begin(path: PathBuf, log: &Path, accept_missing: bool, options: Options) -> anyhow::Result<Enforced> {
-    let name = fs::canonicalize(&path).unwrap_or_else(|_| path.clone()).display().to_string();
-    let built = policies::open_to_enforce(&path)?;
+fn begin(named: PathBuf, log: &Path, accept_missing: bool, options: Options) -> anyhow::Result<Enforced> {
+    let own = options.network.clone();
+    let First { built, name, network } = read(&first(&named), &own)?;
+    let options = Options { network, ..options };
     let adopted = requirements::pins(&options.pins)?;
     // Listening starts before files are labelled, so that no device is missed.
     let devices = Devices::listen();
@@ -257,8 +291,9 @@ fn begin(path: PathBuf, log: &Path, accept_missing: bool, options: Options) -> a
     } else {
         (Enforcer::start(options, built)?, None)
     };
-    let reread = Box::new(move || policies::open_to_enforce(&path).map_err(|cause| format!("{cause:#}")));
-    let mut enforced = Enforced::new(enforcer, devices.ok(), name, reread, log)?;
+    let of_machine = own.clone();
+    let reread = Box::new(move || read(&first(&named), &own).map_err(|cause| format!("{cause:#}")));
+    let mut enforced = Enforced::new(enforcer, devices.ok(), name, of_machine, reread, log)?;
     if let Some(built) = changed {
         enforced.put_in_force(built, accept_missing, &[])?;
     }

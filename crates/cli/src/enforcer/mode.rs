@@ -51,7 +51,7 @@ fn is_quiet(log: &Path, domain: &str, since: u64) -> anyhow::Result<bool> {
         _ if !filter.takes(&entry) => {}
         Entry::Lost(events) => lost += events.count,
         Entry::Avc(denial) if denial.verdict == Verdict::Denied => denied += denial.repeated + 1,
-        Entry::Avc(_) => {}
+        Entry::Avc(_) | Entry::Load(_) => {}
     })?;
     if denied > 0 {
         eprintln!(

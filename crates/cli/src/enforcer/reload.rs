@@ -32,7 +32,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let questions = match &arguments.sanity {
         Some(path) => {
             let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-            policies::ask(&built, &sanity::parse(&text)?)?;
+            tollgate_enforcer::sanity::ask(&built, &sanity::parse(&text)?)?;
             Some(File::open(path).with_context(|| format!("cannot read {}", path.display()))?)
         }
         None => None,

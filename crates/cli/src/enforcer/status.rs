@@ -7,6 +7,7 @@ use serde::Serialize;
 use tollgate_client::{
     Client, ClientError,
     descriptors::Descriptors,
+    fleet::{Agent, AgentState, Report},
     guard::GuardStatus,
     shares::Held,
     status::{Kind, Manager, Status},
@@ -17,7 +18,11 @@ use tollgate_enforcer::{
     programs::{self, Pins},
 };
 
-use super::{ago::ago, kept::Kept, wait, why};
+use super::{
+    ago::{ago, now},
+    kept::Kept,
+    wait, why,
+};
 use crate::output;
 
 #[derive(Debug, Args)]
@@ -70,7 +75,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match Client::connect() {
         Ok(mut client) if arguments.metrics => {
             let (status, managers) = (client.status()?, client.statistics()?);
-            output::write(&metrics::text(&status, &managers))?;
+            output::write(&metrics::text(&status, &managers, now()))?;
             Ok(verdict(&status))
         }
         Err(ClientError::NoDaemon { .. }) if arguments.metrics => {
@@ -198,8 +203,38 @@ fn rows(status: &Status) -> Vec<(&'static str, String)> {
     ];
     rows.extend(status.findings.iter().map(|finding| ("  lacking", finding.clone())));
     rows.extend(guard(status.guard.as_ref()));
+    rows.extend(status.fleet.iter().flat_map(fleet));
     rows.splice(1..1, canary(status));
     rows
+}
+
+/// What a node enforces of what its fleet has published, and why not what was published last.
+fn fleet(report: &Report) -> Vec<(&'static str, String)> {
+    let Report { fleet, node, number, generation, mode, denials, refused, .. } = report;
+    let has = match (generation, mode) {
+        (Some(generation), Some(mode)) => {
+            format!("{mode} of generation {}, {denials} denials a minute", &generation[..16])
+        }
+        _ => "nothing of it".to_owned(),
+    };
+    let stale = report.stale_since.map(|since| ("  stale", format!("for {}: it goes on with what it has", ago(since))));
+    let row = ("fleet", format!("{fleet}, as {node}; manifest {number}: {has}"));
+    let refused = refused.iter().map(|why| ("  refused", why.clone()));
+    [row].into_iter().chain(refused).chain(stale).chain([("  agent", agent(&report.agent))]).collect()
+}
+
+/// Whether the fleet's agent runs, and why it does not know what is newest.
+fn agent(Agent { state, looked, cause, .. }: &Agent) -> String {
+    let what = match state {
+        AgentState::Awaited => "has not come yet",
+        AgentState::Runs => "runs",
+        AgentState::Once => "looked once",
+        AgentState::Ended => "has ended: see `systemctl status tollgate-fleet`",
+        AgentState::Silent => "should have come again: see `systemctl status tollgate-fleet`",
+    };
+    let looked = looked.map_or(String::new(), |looked| format!("; it looked {} ago", ago(looked)));
+    let cause = cause.as_ref().map_or(String::new(), |cause| format!(", and failed: {cause}"));
+    format!("{what}{looked}{cause}")
 }
 
 /// The guard's rows, below one that says whether it runs.

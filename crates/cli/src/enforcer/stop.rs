@@ -9,7 +9,7 @@ use tollgate_enforcer::{
     enforcer::Folder,
     programs::{self, Pins},
     progress::Progress,
-    requirements,
+    requirements, status_page,
 };
 
 #[derive(Debug, Args)]
@@ -28,6 +28,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             requirements::root()?;
             running::end(&Pins::default(), Folder::default().path());
             programs::unpin(&Pins::default())?;
+            status_page::end(&Folder::default().status());
         }
         Err(cause @ ClientError::NoDaemon { .. }) if programs::pinned(&Pins::default()) => {
             let remedy = "`tollgate stop --force` ends enforcement without a daemon";

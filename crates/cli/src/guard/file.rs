@@ -12,6 +12,7 @@ use clap::Args;
 use nix::fcntl::{Flock, FlockArg};
 use tempfile::NamedTempFile;
 use tollgate_enforcer::{
+    daemon::fleet,
     guard::{FILE, Guard},
     requirements,
 };
@@ -78,6 +79,13 @@ impl Options {
 
 /// Puts a database in force, if the guard runs. Returns whether it does.
 pub(super) fn put_in_force(database: &Database) -> anyhow::Result<bool> {
+    let of_fleet = fleet::first(Path::new(fleet::SETTINGS), Path::new(fleet::KEPT));
+    if of_fleet.is_some_and(|files| files.beside.guard.is_some()) {
+        bail!(
+            "the fleet of this machine says what the guard's database is: save a copy (`tollgate guard save FILE`), change \
+             it (`--database FILE`), and publish it (`tollgate fleet publish --guard FILE`)"
+        );
+    }
     let Some(guard) = Guard::adopt()? else { return Ok(false) };
     guard.put_in_force(database)?;
     Ok(true)

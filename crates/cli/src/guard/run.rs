@@ -13,7 +13,7 @@ use tollgate_audit::sink;
 use tollgate_enforcer::{
     daemon::{Daemon, notify},
     enforcer::Folder,
-    guard::{FILE, Guard, GuardError, Log},
+    guard::{self, FILE, Guard, GuardError, Log, Own},
     requirements::{self, Places},
 };
 use tollgate_guard::Database;
@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 pub(crate) fn alone(folder: &Path, background: bool) -> anyhow::Result<ExitCode> {
     let stopped = interrupt::flag()?;
     let _lock = Daemon::lock(Folder::default().path())?;
-    let mut log = begin(folder)?;
+    let mut log = begin(folder, None)?;
     output::line(&log.summary())?;
     if let Err(cause) = notify::ready(None) {
         warn!(%cause, "cannot report that the daemon is ready: {cause}");
@@ -65,11 +65,10 @@ fn follow(log: &mut Log, stopped: &AtomicBool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Starts the guard with the machine's database, or takes it over, and begins its log. A database that cannot be used ends a
-/// start; if one is in force, that one stays.
-pub(crate) fn begin(folder: &Path) -> anyhow::Result<Log> {
-    let own = Options { database: FILE.into() };
-    let accepted = if own.database.exists() { file::accepted(&own.database) } else { Ok(Database::default()) };
+/// Starts the guard with the database of the fleet's generation, or of the machine if there is none, or takes it over, and
+/// begins its log. A database that cannot be used ends a start; if one is in force, that one stays.
+pub(crate) fn begin(folder: &Path, of_fleet: Option<PathBuf>) -> anyhow::Result<Log> {
+    let accepted = of_fleet.as_deref().map_or_else(own, |path| Ok(guard::read(path)?));
     let adopted = match Guard::adopt() {
         // The new programs take over whoever is guarded; between them there is a gap of a moment.
         Err(GuardError::AnotherVersion) if accepted.is_ok() => {
@@ -84,7 +83,7 @@ pub(crate) fn begin(folder: &Path) -> anyhow::Result<Log> {
             (guard, database)
         }
         (Some(guard), Err(cause)) => {
-            error!("the guard's database in force stays, for {FILE} cannot be used: {cause:#}");
+            error!("the guard's database in force stays, for another one cannot be used: {cause:#}");
             (guard, Database::default())
         }
         (None, accepted) => {
@@ -92,7 +91,13 @@ pub(crate) fn begin(folder: &Path) -> anyhow::Result<Log> {
             (Guard::start(&database)?, database)
         }
     };
-    Ok(Log::open(guard, database, folder, register)?)
+    let own = Own { read: || own().map_err(|cause| format!("{cause:#}")), register };
+    Ok(Log::open(guard, (database, of_fleet), folder, own)?)
+}
+
+/// The machine's own database: signed, if this machine demands it.
+fn own() -> anyhow::Result<Database> {
+    if Path::new(FILE).exists() { file::accepted(Path::new(FILE)) } else { Ok(Database::default()) }
 }
 
 /// Enters a program that has got privilege or has replaced another one.

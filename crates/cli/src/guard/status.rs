@@ -26,18 +26,22 @@ struct Report {
     file: Option<String>,
     /// Why the file cannot be used.
     file_error: Option<String>,
+    /// Whether the database in force is that of the fleet's generation.
+    of_fleet: bool,
     #[serde(flatten)]
     guard: Option<GuardStatus>,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let (guard, database) = (Guard::adopt()?, Options { database: FILE.into() }.read());
-    let known = database.as_ref().ok();
+    let in_force = guard.as_ref().and_then(Guard::read_database);
+    let own = database.as_ref().ok();
     let report = Report {
         running: guard.is_some(),
-        file: known.map(|database| database.digest().to_string()),
+        file: own.map(|database| database.digest().to_string()),
         file_error: database.as_ref().err().map(|cause| format!("{cause:#}")),
-        guard: guard.map(|guard| guard.status(known.unwrap_or(&Database::default()), None)),
+        of_fleet: in_force.is_some() && in_force.as_ref() != own,
+        guard: guard.map(|guard| guard.status(in_force.as_ref().or(own).unwrap_or(&Database::default()), None)),
     };
     if arguments.json {
         output::json(&report)?;
@@ -53,6 +57,7 @@ fn text(report: &Report) -> String {
     };
     let in_force = guard.in_force.as_deref().unwrap_or("being put in force");
     let database = match (&report.file, &report.file_error) {
+        _ if report.of_fleet => format!("{in_force}, that of the fleet"),
         (_, Some(why)) => format!("{in_force}; {FILE} cannot be used: {why}"),
         (file, None) if *file == guard.in_force => format!("{in_force}, that of {FILE}"),
         _ => format!("{in_force}; {FILE} is another one: `tollgate guard load {FILE}` puts it in force"),

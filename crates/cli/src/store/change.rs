@@ -80,7 +80,7 @@ impl Change<'_> {
         let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         let questions = sanity::parse(&text).with_context(|| path.display().to_string())?;
         for built in self.next.iter().chain([forced]) {
-            policies::ask(built, &questions).with_context(|| path.display().to_string())?;
+            tollgate_enforcer::sanity::ask(built, &questions).with_context(|| path.display().to_string())?;
         }
         Ok(())
     }

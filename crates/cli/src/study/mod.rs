@@ -25,7 +25,7 @@ use tollgate_study::{
 use crate::output;
 
 /// The studies that the program contains, by name.
-const BUILT_IN: [(&str, &str); 14] = [
+const BUILT_IN: [(&str, &str); 15] = [
     ("quick", include_str!("../../../../studies/quick.toml")),
     ("modules", include_str!("../../../../studies/modules.toml")),
     ("reference", include_str!("../../../../studies/reference.toml")),
@@ -33,6 +33,7 @@ const BUILT_IN: [(&str, &str); 14] = [
     ("commands", include_str!("../../../../studies/commands.toml")),
     ("dsm", include_str!("../../../../studies/dsm.toml")),
     ("mls", include_str!("../../../../studies/mls.toml")),
+    ("mls-alive", include_str!("../../../../studies/mls-alive.toml")),
     ("mls-levels", include_str!("../../../../studies/mls-levels.toml")),
     ("cache", include_str!("../../../../studies/cache.toml")),
     ("flask", include_str!("../../../../studies/flask.toml")),

@@ -54,6 +54,19 @@ fn reads_the_format_before_which_said_nothing_of_sources() {
 }
 
 #[test]
+fn joins_the_sections_of_either_format_to_the_same_bytes() {
+    let built = built();
+    for (bytes, count) in [(built.to_bytes(), 7), (without_origin(&built), 6)] {
+        let sections = split(&bytes).unwrap();
+        assert_eq!(sections.len(), count);
+        assert_eq!(sections[1], (Section::Model, &built.model[..]));
+        let contents: Vec<&[u8]> = sections.into_iter().map(|(_, content)| content).collect();
+        assert!(join(&contents) == bytes);
+    }
+    assert!(split(&built.to_bytes()[1..]).is_err());
+}
+
+#[test]
 fn lays_tables_of_an_earlier_version_out_anew() {
     let folder = tempfile::tempdir().unwrap();
     let (new, path) = (built(), folder.path().join("policy"));
