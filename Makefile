@@ -123,8 +123,8 @@ test: needs
 	@scripts/install-needs --test
 	@scripts/test $(THREADS)
 
-# The tests that `test` ignores because each takes long: half an hour. A change must pass them as well. PART=1/2: every
-# second module of tests/, from the first on (.ci/run plays a half, which the commit's hash chooses).
+# The tests that `test` ignores because each takes long: half an hour. A change must pass them as well. PART=1/3: every
+# third module of tests/, from the first on (.ci/run plays a third, which the commit's hash chooses).
 test-rest: needs
 	@scripts/install-needs --test
 	@scripts/test $(THREADS) --ignored $(PART)

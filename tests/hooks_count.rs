@@ -107,9 +107,9 @@ fn leaves_the_tracer_as_it_was_and_says_what_went_wrong() {
         .step("none", "tollgate hooks count -- no-such-command")
         .step(
             "small",
-            // Until the reader is late: it has the buffer to itself while the command waits for the console.
-            "for i in $(seq 20); do tollgate hooks count --buffer 64 -- find / >/dev/null 2>/tmp/err; s=$?; \
-             [ $s = 0 ] || break; done; tail -1 /tmp/err; (exit $s)",
+            // The command stops the reader, so that it is late.
+            "tollgate hooks count --buffer 64 -- sh -c 'kill -STOP $PPID; find / >/dev/null; kill -CONT $PPID' 2>/tmp/err; \
+             s=$?; tail -1 /tmp/err; (exit $s)",
         )
         .step("interrupted", &ended("TERM"))
         .step("after the interrupt", left)

@@ -251,6 +251,10 @@ struct tg_inode {
 /* A directory that was in `active` since it came into memory, or whose attribute is known to be
  * written. */
 #define TG_INODE_ACTIVE 64u
+/* A directory: state.interval when it was made; 0: before it came into memory. */
+#define TG_INODE_INTERVAL_SHIFT 16
+#define TG_INODE_INTERVAL_MIN 0x80u
+#define TG_INODE_INTERVAL_MAX 0xffu
 
 /* The label of a socket (sk_security_struct of SELinux). */
 struct tg_socket {
@@ -651,6 +655,9 @@ struct tg_state {
 	__u32 labels_missed;
 	/* A directory was entered in `active`; the daemon clears it before it takes them. */
 	__u32 activated;
+	/* The interval between two moves of checkpoints, TG_INODE_INTERVAL_MIN to _MAX, over and
+	 * over; 0: none has moved. */
+	__u32 interval;
 	__u64 audit_second, audit_count; /* events in this second */
 	__u64 failures[TG_FAILURES];
 	__u64 reported[TG_FAILURES]; /* how many of them the daemons have written to the audit log

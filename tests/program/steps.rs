@@ -76,7 +76,7 @@ impl Step {
 }
 
 /// The time limit of a guest, in seconds. It takes a minute by itself, and several on newer kernels or beside other guests.
-pub(crate) const TIMEOUT: u32 = if cfg!(feature = "long") { 1800 } else { 540 };
+pub(crate) const TIMEOUT: u32 = if cfg!(feature = "long") { 1800 } else { 1200 };
 
 /// A guest with the policy `/policy`, and its steps.
 pub(crate) struct Guest<'s> {

@@ -3,6 +3,7 @@
 #ifndef TOLLGATE_ACTIVE_H
 #define TOLLGATE_ACTIVE_H
 
+#include "classes.h"
 #include "compiler.h"
 #include "enforcer.h"
 #include "filesystem.h"
@@ -12,6 +13,25 @@
 #include "maps.h"
 #include "state.h"
 #include "subvolume.h"
+
+/* The interval of a directory that is being made, for tg_inode.flags. */
+static __always_inline __u32 tg_born(__u32 class)
+{
+	return class == SECCLASS_DIR ? READ_ONCE(state.interval) << TG_INODE_INTERVAL_SHIFT : 0;
+}
+
+/*
+ * Whether a directory was made in this interval. Until a checkpoint covers that, a crash makes it
+ * doubtful for its age alone, and what is in it as well. Most directories are filled at once and
+ * never again, and need no attribute. After 128 intervals the numbers begin anew: then its attribute is
+ * written an interval later.
+ */
+static __always_inline int tg_is_young(const struct tg_inode *label)
+{
+	__u32 born = label->flags >> TG_INODE_INTERVAL_SHIFT;
+
+	return born && born == READ_ONCE(state.interval);
+}
 
 /* The daemon is told only of a directory whose label is known to be its own. Returns 1 if the file
  * system keeps all labels (tg_keeps_all). */
@@ -26,7 +46,7 @@ static __noinline int tg_enter_active(struct inode *directory, struct tg_inode *
 	}
 	if (!(superblock->flags & TG_SUPERBLOCK_WALKED))
 		return tg_keeps_all(superblock);
-	if (!READ_ONCE(state.labelling_complete))
+	if (!READ_ONCE(state.labelling_complete) || tg_is_young(label))
 		return 0;
 	struct tg_label_key key = tg_label_key_of(directory);
 

@@ -343,6 +343,7 @@ static __noinline int tg_first_sight(struct dentry *dentry, struct inode *inode)
 		if (!tg_inherits(directory, found.sid, superblock) &&
 		    tg_keep_new_label(inode, &found, 1))
 			return 0;
+		found.flags |= tg_born(class);
 		return tg_put_label(inode, &found);
 	}
 	if (tg_is_forgotten(dentry, inode, class, superblock->behaviour))

@@ -46,7 +46,7 @@ use tracing::error;
 use self::{
     connection::{Come, Connection},
     fleet::{Fleet, FleetError},
-    machine::Machine,
+    machine::{Machine, Ready},
     places::{MAX_CONNECTIONS, Place},
 };
 use crate::shares::Holder;
@@ -177,7 +177,7 @@ impl Daemon {
             error!("the machine may be permissive from an earlier trial: {refusal}; see `tollgate mode`");
         }
         loop {
-            let called = self.wait(machine, signals)?;
+            let (called, ready) = self.wait(machine, signals)?;
             match wishes() {
                 Some(Wish::End) => {
                     machine.end();
@@ -190,7 +190,7 @@ impl Daemon {
                 }
                 None => {}
             }
-            machine.wake();
+            machine.wake(&ready);
             if let Ok(fleet) = &mut self.fleet {
                 fleet.wake(machine, Instant::now());
             }
@@ -205,11 +205,11 @@ impl Daemon {
         }
     }
 
-    /// Waits until something can be done. Returns whether clients wait to be accepted.
-    fn wait(&self, machine: &dyn Machine, signals: &UnixStream) -> io::Result<bool> {
-        let wakes = machine.wakes();
+    /// Waits until something can be done. Returns whether clients wait to be accepted, and what the machine has to read.
+    fn wait(&self, machine: &dyn Machine, signals: &UnixStream) -> io::Result<(bool, Ready)> {
+        let own = machine.wakes();
         // SAFETY: the machine, which is borrowed for as long, keeps them open.
-        let wakes: Vec<BorrowedFd<'_>> = wakes.iter().map(|raw| unsafe { BorrowedFd::borrow_raw(*raw) }).collect();
+        let wakes: Vec<BorrowedFd<'_>> = own.iter().map(|raw| unsafe { BorrowedFd::borrow_raw(*raw) }).collect();
         let mut waited = vec![PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
         waited.push(PollFd::new(self.listener.as_fd(), PollFlags::POLLIN));
         waited.extend(wakes.iter().map(|wake| PollFd::new(*wake, PollFlags::POLLIN)));
@@ -226,12 +226,13 @@ impl Daemon {
             Err(nix::errno::Errno::EINTR) => {}
             other => drop(other?),
         }
-        let [signalled, called] = [&waited[0], &waited[1]].map(|waited| waited.any().unwrap_or(true));
+        let [signalled, called] = [&waited[0], &waited[1]].map(has_come);
+        let ready = own.iter().zip(&waited[2..]).filter(|(_, waited)| has_come(waited)).map(|(wake, _)| *wake).collect();
         let mut buffer = [0; 64];
         if signalled {
             while wire::receive(signals, &mut buffer, MsgFlags::MSG_DONTWAIT)?.is_some_and(|came| came.length > 0) {}
         }
-        Ok(called)
+        Ok((called, Ready(ready)))
     }
 
     /// Accepts waiting clients, but only a few at a time, so that the connected ones are served as well.
@@ -291,6 +292,11 @@ impl Daemon {
         });
         stopped
     }
+}
+
+/// Whether something came. What poll(2) says in words that nix does not know counts.
+fn has_come(waited: &PollFd<'_>) -> bool {
+    waited.any().unwrap_or(true)
 }
 
 impl Drop for Daemon {

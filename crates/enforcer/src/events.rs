@@ -47,8 +47,9 @@ impl<T: 'static> Ring<T> {
     /// Waits for samples for at most `timeout`, and takes at most [`BATCH`] of them.
     pub fn wait(&self, timeout: Duration) -> io::Result<impl Iterator<Item = Option<T>>> {
         let mut wanted = [PollFd::new(self.map.as_fd(), PollFlags::POLLIN)];
-        let timeout = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX);
-        match poll(&mut wanted, timeout) {
+        let until = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX);
+        // Whether there are samples now is seen in the memory shared with the kernel, without a system call.
+        match if timeout.is_zero() { Ok(0) } else { poll(&mut wanted, until) } {
             Ok(_) | Err(nix::errno::Errno::EINTR) => (),
             Err(errno) => return Err(errno.into()),
         }

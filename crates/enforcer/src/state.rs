@@ -13,7 +13,7 @@ use std::{
 use nix::unistd::gettid;
 use tollgate_abi::enforcer::{
     TG_ACCESS_ROWS, TG_ACCESS_SID, TG_ACCESS_WAYS, TG_AVC_ENTRIES, TG_CHANGED, TG_FAILED_SHADOW, TG_FAILURES,
-    TG_LABELS_OF_PACKETS, TG_LIVE, TG_LIVE_COMING, TG_MANAGERS, TG_STATISTICS_COUNTED, TG_STATISTICS_RECORDED,
+    TG_INODE_INTERVAL_MAX, TG_INODE_INTERVAL_MIN, TG_LABELS_OF_PACKETS, TG_LIVE, TG_LIVE_COMING, TG_MANAGERS, TG_STATISTICS_COUNTED, TG_STATISTICS_RECORDED,
     TG_TASK_ENTRIES, TG_TRANSITION_ENTRIES, tg_btrfs, tg_failure, tg_fullness, tg_state, tg_statistics, tg_unlabelled,
 };
 use tollgate_client::descriptors::Descriptors;
@@ -61,6 +61,7 @@ impl State {
         word!(self, last_sid, AtomicU32).store(last_sid, Ordering::SeqCst);
         word!(self, epoch, AtomicU64).store(1, Ordering::SeqCst);
         word!(self, any, AtomicU64).store(FIRST_ANY, Ordering::SeqCst);
+        self.next_interval();
     }
 
     /// Sets how many denials per second are audited.
@@ -253,6 +254,14 @@ impl State {
     /// read.
     pub fn take_activated(&self) -> bool {
         word!(self, activated, AtomicU32).swap(0, Ordering::SeqCst) != 0
+    }
+
+    /// Begins the next interval between two moves of checkpoints. Directories made before are told of from now on.
+    pub fn next_interval(&self) {
+        let word = word!(self, interval, AtomicU32);
+        let before = word.load(Ordering::SeqCst);
+        let is_last = !(TG_INODE_INTERVAL_MIN..TG_INODE_INTERVAL_MAX).contains(&before);
+        word.store(if is_last { TG_INODE_INTERVAL_MIN } else { before + 1 }, Ordering::SeqCst);
     }
 
     /// The file systems on which something was made, moved or linked since the last call, one bit each.
@@ -469,6 +478,20 @@ mod tests {
         // There is no room for another: nothing holds for all.
         state.make_live(100);
         assert_eq!(any(), 0);
+    }
+
+    #[test]
+    fn numbers_intervals_anew_after_the_last() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(size_of::<tg_state>().next_multiple_of(4096) as u64).unwrap();
+        let state = State::new(&file).unwrap();
+        let mut next = || {
+            state.next_interval();
+            word!(state, interval, AtomicU32).load(Ordering::SeqCst)
+        };
+        let numbers: Vec<u32> = (0..=TG_INODE_INTERVAL_MAX - TG_INODE_INTERVAL_MIN).map(|_| next()).collect();
+        assert_eq!(numbers, (TG_INODE_INTERVAL_MIN..=TG_INODE_INTERVAL_MAX).collect::<Vec<_>>());
+        assert_eq!(next(), TG_INODE_INTERVAL_MIN);
     }
 
     #[test]

@@ -116,9 +116,10 @@ impl Units {
         self.watch.as_ref().map(AsFd::as_fd)
     }
 
-    /// The table, if a file has changed since it was last read, and that is long enough ago.
-    pub fn changed(&mut self) -> Option<Table> {
-        self.changed |= self.watch.as_ref().is_some_and(Watch::take);
+    /// The table, if a file has changed since it was last read, and that is long enough ago. `came`: whether
+    /// [`Self::wakes`] is readable.
+    pub fn changed(&mut self, came: bool) -> Option<Table> {
+        self.changed |= came && self.watch.as_ref().is_some_and(Watch::take);
         (self.changed && self.read.elapsed() >= MIN_READ_INTERVAL).then(|| self.read())
     }
 

@@ -58,6 +58,7 @@ int BPF_PROG(inode_init_security, struct inode *inode, struct inode *dir, const 
 	tg_note_made(task, inode);
 	if (!made.sid)
 		return -EOPNOTSUPP;
+	made.flags = tg_born(class);
 	if (above && inherited != made.sid && tg_keep_new_label(inode, &made, 0))
 		return -ENOSPC;
 	if (tg_put_label(inode, &made))

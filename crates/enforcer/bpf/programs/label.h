@@ -18,7 +18,7 @@
 /* selinux_d_instantiate */
 SEC("lsm/d_instantiate") int BPF_PROG(d_instantiate, struct dentry *dentry, struct inode *inode)
 {
-	if (TG_IS_NULL(inode) || tg_find_plain_inode(inode))
+	if (TG_IS_NULL(inode) || inode->i_sb->s_magic == SOCKFS_MAGIC || tg_find_plain_inode(inode))
 		return 0;
 	struct tg_inode *label = bpf_inode_storage_get(&inodes, inode, 0, 0);
 
@@ -38,6 +38,8 @@ SEC("lsm/d_instantiate") int BPF_PROG(d_instantiate, struct dentry *dentry, stru
 /* selinux_inode_free_security: a deleted file needs no label any more. */
 SEC("lsm/inode_free_security") int BPF_PROG(inode_free_security, struct inode *inode)
 {
+	if (inode->i_sb->s_magic == SOCKFS_MAGIC)
+		return 0;
 	__u64 plain = tg_find_plain_inode(inode);
 
 	if (plain) {

@@ -154,8 +154,12 @@ static __noinline int tg_check_connect(struct sock *sk, __u64 at, __u32 length)
 	struct tg_socket own = tg_socket_of(sk);
 	__u32 protocol = sk->sk_protocol, needed, port;
 	struct tg_address address = {};
+	__u64 subject = tg_task_subject();
+	/* Most sockets have the domain of who connects them. */
+	int is_own = own.sid == (subject & 0xffff);
 
-	if (own.sid == TG_SID_MACHINE || tg_is_unconfined(own.sid))
+	if (own.sid == TG_SID_MACHINE ||
+	    (is_own ? !!(subject & TG_UNCONFINED) : tg_is_unconfined(own.sid)))
 		return 0;
 	if (length < TG_FAMILY_BYTES)
 		return -EINVAL;
@@ -182,7 +186,9 @@ static __always_inline int tg_connect(struct sock *sk, __u64 address, __u32 leng
 
 	if (!result)
 		result = tg_check_connect(sk, address, length);
-	return result ? result : tg_await_labels(sk, bpf_get_current_pid_tgid() >> 32);
+	if (result || !tg_is_labelling())
+		return result;
+	return tg_await_labels(sk, bpf_get_current_pid_tgid() >> 32);
 }
 
 SEC("lsm/socket_connect")
@@ -202,13 +208,20 @@ static __always_inline int tg_send(struct sock *sk)
 	if (subject & TG_UNCONFINED && !tg_is_labelling())
 		return 0;
 	struct tg_sock *own = bpf_sk_storage_get(&sockets, sk, 0, 0);
+	__u32 epoch = tg_labels_epoch();
 
-	if (own && own->label.labelled == tg_labels_epoch() &&
+	if (own && own->label.labelled == epoch &&
 	    (subject & TG_UNCONFINED || tg_was_granted(own, subject, TG_USE_WRITE)))
 		return 0;
 	int result = subject & TG_UNCONFINED ? 0 : tg_check_sock(sk, SOCKET__WRITE);
 
-	return result ? result : tg_await_labels(sk, bpf_get_current_pid_tgid() >> 32);
+	if (result)
+		return result;
+	if (tg_is_labelling())
+		return tg_await_labels(sk, bpf_get_current_pid_tgid() >> 32);
+	if (own)
+		WRITE_ONCE(own->label.labelled, epoch);
+	return 0;
 }
 
 /* selinux_socket_sendmsg */

@@ -33,7 +33,7 @@ use self::policy::{read, refused, stopped};
 use super::{
     devices::Devices,
     gaps::Gaps,
-    machine::{Beside, Labels, Machine, Permission},
+    machine::{Beside, Labels, Machine, Permission, Ready},
     messages,
     object::{Object, path_of},
     trace::Trace,
@@ -216,8 +216,8 @@ impl Machine for Enforced {
         Some(devices.into_iter().chain(self.asking.due()).fold(enforcer.services_due(), Instant::min))
     }
 
-    fn wake(&mut self) {
-        self.upkeep();
+    fn wake(&mut self, ready: &Ready) {
+        self.upkeep(ready);
         self.log_guard();
     }
 

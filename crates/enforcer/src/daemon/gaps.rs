@@ -10,6 +10,7 @@ use tollgate_audit::{Dispatcher, Reason};
 use tollgate_client::status::{AlarmStatus, GapStatus, Kind, Slipped};
 use tracing::{error, warn};
 
+use super::machine::Ready;
 use crate::{
     canary::{self, Canary, Change, Gap},
     enforcer::{Enforcer, Seen},
@@ -52,12 +53,13 @@ impl Gaps {
     }
 
     /// Handles the changes that the canary has found.
-    pub(super) fn look(&mut self, enforcer: &mut Enforcer, audit: &mut Dispatcher) {
+    pub(super) fn look(&mut self, enforcer: &mut Enforcer, audit: &mut Dispatcher, ready: &Ready) {
         // This comes before the changes are read. A gap that has ended by now is handled below.
         enforcer.hold_checkpoints(
             self.canary.as_ref().and_then(Canary::alarm).is_some_and(|alarm| alarm.kind == Kind::Off),
         );
-        let changes = self.canary.as_ref().map(Canary::changes).unwrap_or_default();
+        let canary = self.canary.as_ref().filter(|_| ready.has(self.wakes()));
+        let changes = canary.map(Canary::changes).unwrap_or_default();
         for change in changes {
             match change {
                 Change::Raised(alarm) if alarm.kind == Kind::Off => audit.lost(Reason::HooksOff, 1),

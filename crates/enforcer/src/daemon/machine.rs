@@ -64,12 +64,25 @@ pub struct Beside {
     pub network: Option<PathBuf>,
 }
 
+/// The descriptors of [`Machine::wakes`] that are readable. Others are not read: an idle daemon wakes once per second, and
+/// each read would be a system call.
+#[derive(Debug, Clone, Default)]
+pub struct Ready(pub Vec<RawFd>);
+
+impl Ready {
+    /// Whether a descriptor is among them.
+    #[must_use]
+    pub fn has(&self, wake: Option<RawFd>) -> bool {
+        wake.is_some_and(|wake| self.0.contains(&wake))
+    }
+}
+
 /// Running enforcement.
 pub trait Machine {
     /// Descriptors that wake the daemon.
     fn wakes(&self) -> Vec<RawFd>;
     /// Called when one of them is readable, and once per second.
-    fn wake(&mut self);
+    fn wake(&mut self, ready: &Ready);
     /// When to call `wake` next, if that is sooner than in a second.
     fn due(&self) -> Option<Instant> {
         None

@@ -278,6 +278,7 @@ impl Enforcer {
         if changed == 0 {
             return Ok(left);
         }
+        self.state.next_interval();
         self.take_active()?;
         for device in self.kernel_maps().kept(|device| changed & bit(device) != 0).map_err(labelling)? {
             let mut written = false;

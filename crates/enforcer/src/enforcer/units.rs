@@ -19,9 +19,10 @@ impl Enforcer {
         self.units.wakes()
     }
 
-    /// Puts what unit files say in force if they have changed, and reports what is new.
-    pub fn follow_units(&mut self) {
-        if let Some(table) = self.units.changed() {
+    /// Puts what unit files say in force if they have changed, and reports what is new. `came`: whether
+    /// [`Self::units_changed`] is readable.
+    pub fn follow_units(&mut self, came: bool) {
+        if let Some(table) = self.units.changed(came) {
             self.put_units(table);
         }
     }

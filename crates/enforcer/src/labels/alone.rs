@@ -18,7 +18,6 @@ use std::{
 };
 
 use nix::{
-    sched::{CloneFlags, unshare},
     sys::{
         signal::{SigSet, SigmaskHow},
         socket::MsgFlags,
@@ -32,6 +31,9 @@ pub(crate) const LABELLING_TIMEOUT: Duration = Duration::from_secs(2);
 pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_millis(200);
 /// The maximum number of threads that hang. After that no request is made until one of them has an answer.
 const MAX_HANGING: usize = 16;
+
+/// The first descriptor that is not a standard one.
+const FIRST_OTHER: u32 = 3;
 
 /// Number of threads that wait for an answer.
 static ASKING: AtomicUsize = AtomicUsize::new(0);
@@ -47,17 +49,27 @@ pub(crate) fn spawn(name: &str, kept: Vec<RawFd>, act: impl FnOnce(io::Result<()
 }
 
 fn stand_alone(mut kept: Vec<RawFd>) -> io::Result<()> {
-    unshare(CloneFlags::CLONE_FILES)?;
     kept.sort_unstable();
-    let mut first = 3;
-    for file in kept.into_iter().map(i32::cast_unsigned).chain([u32::MAX]) {
+    let kept: Vec<u32> = kept.into_iter().map(i32::cast_unsigned).collect();
+    let last = kept.last().map_or(FIRST_OTHER, |last| (last + 1).max(FIRST_OTHER));
+    // The kernel copies only those before: the daemon has hundreds.
+    close(last, u32::MAX, libc::CLOSE_RANGE_UNSHARE)?;
+    let mut first = FIRST_OTHER;
+    for file in kept {
         if first < file {
-            // SAFETY: nothing of this thread uses the descriptors that it closes.
-            unsafe { libc::syscall(libc::SYS_close_range, first, file - 1, 0) };
+            close(first, file - 1, 0)?;
         }
-        first = file.saturating_add(1);
+        first = first.max(file + 1);
     }
     Ok(())
+}
+
+fn close(first: u32, last: u32, flags: u32) -> io::Result<()> {
+    // SAFETY: nothing of this thread uses the descriptors that it closes.
+    match unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// Counts a request until there is an answer.
@@ -157,6 +169,21 @@ mod tests {
     use std::{fs::File, sync::Arc, time::Instant};
 
     use super::*;
+
+    #[test]
+    fn has_no_descriptors_but_the_standard_ones_and_those_that_it_is_given() {
+        let files: Vec<File> = (0..9).map(|_| tempfile::tempfile().unwrap()).collect();
+        let kept: Vec<RawFd> = [6, 2].map(|number: usize| files[number].as_raw_fd()).into();
+        let (tell, told) = channel();
+        spawn("alone", kept.clone(), move |alone| {
+            let own = |number: i32| std::fs::symlink_metadata(format!("/proc/thread-self/fd/{number}")).is_ok();
+            let others = (FIRST_OTHER.cast_signed()..1024).filter(|number| own(*number)).collect::<Vec<_>>();
+            tell.send((alone.is_ok(), others)).unwrap();
+        })
+        .unwrap();
+        assert_eq!(told.recv().unwrap(), (true, vec![kept[1], kept[0]]));
+        assert!(files.iter().all(|file| nix::sys::stat::fstat(file).is_ok()));
+    }
 
     #[test]
     fn waits_for_nobody_who_does_not_answer() {

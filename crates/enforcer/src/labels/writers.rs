@@ -68,6 +68,8 @@ pub struct Writers {
     running: HashMap<u32, Running>,
     wakes: UnixStream,
     wake: Arc<UnixStream>,
+    /// How often the pipe may be written to still.
+    awaited: usize,
     numbers: u64,
 }
 
@@ -78,7 +80,7 @@ impl Writers {
         let (wakes, wake) = UnixStream::pair()?;
         wakes.set_nonblocking(true)?;
         wake.set_nonblocking(true)?;
-        Ok(Self { tell, done, running: HashMap::new(), wakes, wake: Arc::new(wake), numbers: 0 })
+        Ok(Self { tell, done, running: HashMap::new(), wakes, wake: Arc::new(wake), awaited: 0, numbers: 0 })
     }
 
     /// Becomes readable when a thread has done something.
@@ -151,15 +153,23 @@ impl Writers {
             // If the pipe is full, the reader is awake anyway.
             let _ = (&*wake).write(&[0]);
         })?;
+        self.awaited += 1;
         self.running.insert(device, Running { since: Instant::now(), _file: file });
         named.recv().map_err(io::Error::other)
     }
 
     /// What was done since the last call, waiting until then; `None`: nothing.
     pub fn next(&mut self, until: Instant) -> Option<(u32, Done)> {
+        if self.awaited == 0 && self.running.is_empty() {
+            return None;
+        }
         // The pipe is emptied first: a thread reports before it writes to the pipe, and a late write must not wake the
         // daemon again.
-        while (&self.wakes).read(&mut [0; MAX_THREADS]).is_ok_and(|rung| rung == MAX_THREADS) {}
+        let mut rung = MAX_THREADS;
+        while rung == MAX_THREADS {
+            rung = (&self.wakes).read(&mut [0; MAX_THREADS]).unwrap_or_default();
+            self.awaited = self.awaited.saturating_sub(rung);
+        }
         let left = until.saturating_duration_since(Instant::now());
         match self.done.recv_timeout(left) {
             Ok((device, done)) => {
@@ -210,7 +220,7 @@ mod tests {
 
     #[test]
     fn is_quiet_once_all_is_told_however_late_it_rang() {
-        let mut writers = Writers::new().unwrap();
+        let mut writers = Writers { awaited: MAX_THREADS, ..Writers::new().unwrap() };
         (&*writers.wake).write_all(&[0; MAX_THREADS]).unwrap();
         assert!(writers.next(Instant::now()).is_none());
         assert!((&writers.wakes).read(&mut [0]).is_err_and(|cause| cause.kind() == io::ErrorKind::WouldBlock));

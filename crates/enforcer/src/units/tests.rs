@@ -128,7 +128,7 @@ fn sees_what_changes_also_where_nothing_was() {
     assert_eq!(units.read().units.len(), 1);
     let changed = |units: &mut Units| {
         std::thread::sleep(MIN_READ_INTERVAL);
-        units.changed().map(|table| table.units.len())
+        units.changed(true).map(|table| table.units.len())
     };
     assert_eq!(changed(&mut units), None);
     fs::create_dir_all(folder.path().join("etc")).unwrap();

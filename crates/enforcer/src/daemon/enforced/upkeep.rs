@@ -2,7 +2,7 @@
 //! is not needed any more.
 
 use std::{
-    os::fd::AsFd,
+    os::fd::{AsFd, AsRawFd},
     time::{Duration, Instant},
 };
 
@@ -16,7 +16,7 @@ use tracing::{error, warn};
 
 use super::{Enforced, known};
 use crate::{
-    daemon::{devices::Device, messages},
+    daemon::{devices::Device, machine::Ready, messages},
     datapath::running::Met,
     enforcer::{Enforcer, of_device},
 };
@@ -29,19 +29,23 @@ const BUSY_FRACTION: u32 = 64;
 
 impl Enforced {
     /// Does all that is due.
-    pub(super) fn upkeep(&mut self) {
+    pub(super) fn upkeep(&mut self, ready: &Ready) {
         if let Some(enforcer) = &mut self.enforcer {
-            self.gaps.look(enforcer, &mut self.audit);
+            self.gaps.look(enforcer, &mut self.audit, ready);
         }
         self.events();
-        self.devices();
+        if ready.has(self.devices.as_ref().map(|devices| devices.as_fd().as_raw_fd())) {
+            self.devices();
+        }
         self.losses();
         self.unlabelled();
         self.sweep();
         self.enforcer.iter_mut().for_each(|enforcer| {
             enforcer.follow_devices();
-            enforcer.follow_units();
-            enforcer.follow_replaced();
+            enforcer.follow_units(ready.has(enforcer.units_changed().map(|units| units.as_raw_fd())));
+            if ready.has(enforcer.replaced_wakes().map(|replaced| replaced.as_raw_fd())) {
+                enforcer.follow_replaced();
+            }
             enforcer.watch_services();
             enforcer.set_clock();
         });

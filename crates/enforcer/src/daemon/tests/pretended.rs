@@ -81,7 +81,7 @@ impl Machine for Pretended {
     fn wakes(&self) -> Vec<RawFd> {
         Vec::new()
     }
-    fn wake(&mut self) {}
+    fn wake(&mut self, _: &Ready) {}
     fn end(&mut self) {
         self.done("end");
     }
