@@ -485,7 +485,7 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         file.set_len(size_of::<tg_state>().next_multiple_of(4096) as u64).unwrap();
         let state = State::new(&file).unwrap();
-        let mut next = || {
+        let next = || {
             state.next_interval();
             word!(state, interval, AtomicU32).load(Ordering::SeqCst)
         };

@@ -27,7 +27,7 @@ use tollgate_fleet::Hash;
 use crate::{
     contexts::Sid,
     daemon::{
-        machine::{Beside, Labels, Machine, Permission},
+        machine::{Beside, Labels, Machine, Permission, Ready},
         object::path_of,
     },
     shares::Holder,
