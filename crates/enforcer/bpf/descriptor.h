@@ -136,13 +136,13 @@ static __always_inline __u32 tg_opener(__u64 file, const struct tg_inode *label)
 {
 	if (label->flags & TG_INODE_RING)
 		return SECINITSID_UNLABELED;
-	return tg_cred_sid((__u64)TG_MEMBER(file, struct file, f_cred) - tg_anchor());
+	return tg_cred_sid((__u64)TG_MEMBER(file, struct file, f_cred) - tg_state_address());
 }
 
 /* file_has_perm for a domain and a file at an address of the kernel's. `request.quiet` is set. */
 static __always_inline int tg_inherit(__u32 subject, __u64 file, struct tg_scratch *scratch)
 {
-	__u64 base = tg_anchor();
+	__u64 base = tg_state_address();
 	__u64 inode = (__u64)TG_MEMBER(file, struct file, f_inode);
 	struct tg_request *request = &scratch->request;
 	struct tg_inode *label = &scratch->inode;

@@ -22,11 +22,7 @@
  * one. */
 static __always_inline __u64 tg_task_address(struct task_struct *task)
 {
-	__u64 difference = (char *)task - (char *)bpf_get_current_task_btf();
-
-	/* The verifier refuses arithmetic of a pointer and a number without bounds. */
-	TG_OPAQUE(difference);
-	return bpf_get_current_task() + difference;
+	return TG_ADDRESS(task) + tg_state_address();
 }
 
 /* The contexts of a task whose storage has just been made, at its address `at`. */

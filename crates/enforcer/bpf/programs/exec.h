@@ -289,6 +289,7 @@ SEC("lsm/bprm_committing_creds") int BPF_PROG(bprm_committing_creds, struct linu
 	task->next_sid = 0;
 	WRITE_ONCE(task->sid, new);
 	tg_remember_task(bpf_get_current_task(), subject, epoch);
+	tg_forget_row(TG_KEY(bpf_get_current_task_btf()));
 	tg_check_shared_table(task, new);
 	return 0;
 }

@@ -12,6 +12,7 @@
 #include "../network.h"
 #include "../read.h"
 #include "../request.h"
+#include "../socket_access.h"
 #include "../socket_class.h"
 #include "../socket_label.h"
 #include "../subject.h"
@@ -197,6 +198,9 @@ int BPF_PROG(socket_connect, struct socket *socket, void *address, int length)
 
 static __always_inline int tg_send(struct sock *sk)
 {
+	/* A unix socket sends no packets. */
+	if (tg_all_may_use(sk, TG_SOCKET_WRITE))
+		return 0;
 	__u64 subject = tg_task_subject();
 
 	if (subject & TG_UNCONFINED && !tg_is_labelling())

@@ -7,23 +7,31 @@
 #include "../cache.h"
 #include "../compiler.h"
 #include "../credential.h"
+#include "../itself.h"
 #include "../kernel.h"
 #include "../libbpf.h"
 #include "../maps.h"
+#include "../plain_task.h"
 #include "../process.h"
 #include "../state.h"
 #include "../subject.h"
 #include "../survival.h"
+#include "../task_access.h"
 #include "classes.h"
 #include "enforcer.h"
 
-/* What a child of the current task is, if it is plain (TG_PLAIN); 0: it needs storage. `own` is
- * the storage of the current task, if it has any. */
-static __always_inline __u64 tg_plain_child(const struct tg_task *own)
+/* What a child of the current task, which is at `current`, is if it is plain (TG_PLAIN); 0: it needs
+ * storage. A plain task has no more than that: what a task gets beside it, it gets after it has
+ * stopped being plain (tg_make_task). */
+static __always_inline __u64 tg_plain_child(__u64 current)
 {
-	if (!own)
-		return tg_find_plain(bpf_get_current_task());
-	if (own->flags & ~TG_TASK_MIXED ||
+	__u64 plain = tg_find_plain(current);
+	const struct tg_task *own;
+
+	if (plain)
+		return plain;
+	own = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
+	if (!own || own->flags & ~TG_TASK_MIXED ||
 	    own->exec_sid | own->create_sid | own->key_create_sid | own->socket_create_sid)
 		return 0;
 	return TG_PLAIN(own->sid & 0xffff, own->old_sid & 0xffff);
@@ -40,6 +48,8 @@ static __noinline int tg_copy_task(struct task_struct *child)
 		tg_failed(TG_FAILED_TASK_STORAGE);
 		return -ENOMEM;
 	}
+	/* Of a task that was at this address, and whose end was missed (plain_task.h). */
+	tg_forget_plain(tg_task_address(child));
 	*new = *own;
 	new->next_sid = 0;
 	new->flags &= ~(TG_TASK_MIXED | TG_TASK_REMADE);
@@ -52,24 +62,30 @@ static __noinline int tg_copy_task(struct task_struct *child)
 	return 0;
 }
 
+static __noinline int tg_check_fork(__u32 sid)
+{
+	tg_learn_to_themselves(TG_ITSELF_PROCESS, SECCLASS_PROCESS, TG_MANAGER_PROCESS);
+	return tg_ask_process(sid, sid, SECCLASS_PROCESS, PROCESS__FORK);
+}
+
 /* selinux_task_alloc: checks fork. The child is labelled before it runs. */
 SEC("lsm/task_alloc") int BPF_PROG(task_alloc, struct task_struct *child, unsigned long flags)
 {
-	__u64 epoch = READ_ONCE(state.epoch), subject = tg_task_subject();
-	__u64 address = tg_task_address(child);
+	__u64 epoch = READ_ONCE(state.epoch), current = bpf_get_current_task();
+	__u64 subject = tg_task_subject_at(current), address = tg_task_address(child);
 	__u32 sid = subject & 0xffff;
 
+	tg_forget_row(TG_KEY(child));
 	if (sid != TG_SID_MACHINE) {
-		__u64 plain = tg_plain_child(
-			bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0));
+		__u64 plain = tg_plain_child(current);
 
 		if ((!plain || !tg_put_plain(address, plain)) && tg_copy_task(child))
 			return -ENOMEM;
 	}
 	tg_remember_task(address, subject, epoch);
-	if (subject & TG_UNCONFINED)
+	if (subject & TG_UNCONFINED || tg_all_may_to_themselves(TG_ITSELF_PROCESS, PROCESS__FORK))
 		return 0;
-	return tg_ask_process(sid, sid, SECCLASS_PROCESS, PROCESS__FORK);
+	return tg_check_fork(sid);
 }
 
 SEC("lsm/task_free") int BPF_PROG(task_free, struct task_struct *task)
@@ -167,10 +183,11 @@ int BPF_PROG(task_setrlimit, struct task_struct *task, unsigned int resource, st
  * (kill_pid_usb_asyncio). The task that requested this sends the signal, whatever task was
  * interrupted.
  */
-SEC("lsm/task_kill")
-int BPF_PROG(task_kill, struct task_struct *task, struct kernel_siginfo *info, int signal,
-	     const struct cred *cred)
+static __noinline int tg_kill(unsigned long long *arguments)
 {
+	struct task_struct *task = (void *)arguments[0];
+	const struct cred *cred = (void *)arguments[3];
+	int signal = arguments[2];
 	__u32 av = tg_signal_av(signal);
 
 	if (!TG_IS_NULL(cred)) {
@@ -187,16 +204,31 @@ int BPF_PROG(task_kill, struct task_struct *task, struct kernel_siginfo *info, i
 	return tg_check_task(task, SECCLASS_PROCESS, av);
 }
 
+/* If every confined subject may send any signal, it does not matter which, and for whom. */
+SEC("lsm/task_kill")
+int BPF_PROG(task_kill, struct task_struct *task, struct kernel_siginfo *info, int signal,
+	     const struct cred *cred)
+{
+	return tg_all_may_to_task(task, TG_TASK_SIGNALS) ? 0 : tg_kill(ctx);
+}
+
 #define PTRACE_MODE_READ 0x1
 
-/* selinux_ptrace_access_check */
-SEC("lsm/ptrace_access_check")
-int BPF_PROG(ptrace_access_check, struct task_struct *task, unsigned int mode)
+static __noinline int tg_check_trace(struct task_struct *task, unsigned int mode)
 {
 	if (mode & PTRACE_MODE_READ)
 		return tg_check_task(task, SECCLASS_FILE, FILE__READ);
 	return tg_check_daemon(task) ? -EACCES
 				     : tg_check_task(task, SECCLASS_PROCESS, PROCESS__PTRACE);
+}
+
+/* selinux_ptrace_access_check */
+SEC("lsm/ptrace_access_check")
+int BPF_PROG(ptrace_access_check, struct task_struct *task, unsigned int mode)
+{
+	__u32 places = mode & PTRACE_MODE_READ ? TG_TASK_READ : PROCESS__PTRACE;
+
+	return tg_all_may_to_task(task, places) ? 0 : tg_check_trace(task, mode);
 }
 
 /* selinux_ptrace_traceme: the parent will trace the current task. */
