@@ -619,8 +619,8 @@ struct tg_state {
 	__u32 audit_limit; /* events per second; those above it are only counted */
 	/* These two are one word for who reads both: while either is set, a cache of access vectors
 	 * answers nobody by itself (tg_is_cached). */
-	__u32 statistics; /* TG_STATISTICS_...: somebody wants them to be counted */
-	__u32 switching;  /* generations are being switched: caches have answers of both */
+	__u32 statistics;	  /* TG_STATISTICS_...: somebody wants them to be counted */
+	__u32 switching;	  /* generations are being switched: caches have answers of both */
 	__u32 labelling_complete; /* the first walk is over: each inode must have a label */
 	__u32 shadow;		  /* a candidate is checked as well */
 	__u32 no_lookups; /* inode_permission is not attached: other hooks check what it would */
@@ -635,7 +635,7 @@ struct tg_state {
 	 * stored: 0x8000 | a count of changes of `live`, above TG_ACCESS_SID. 0: there are no
 	 * such entries, because there are more subjects than TG_LIVE. */
 	__u64 any;
-	__u32 live[TG_LIVE]; /* SIDs of confined subjects that tasks have or had; 0: free */
+	__u32 live[TG_LIVE];	    /* SIDs of confined subjects that tasks have or had; 0: free */
 	__u64 to_itself[TG_ITSELF]; /* what all of them may do to themselves (bpf/itself.h) */
 	__u32 last_sid;
 	/* The daemon's process number. A confined process needs security setenforce to signal

@@ -137,8 +137,7 @@ static __always_inline int tg_is_cached(__u32 source, __u32 target, __u32 class,
 	__u64 key = TG_AVC_KEY(source, target, class);
 	__u64 found = READ_ONCE(*tg_avc_entry(key)) ^ tg_avc_tag(key, READ_ONCE(state.epoch));
 
-	return !(found >> 32) && !(av & ~(__u32)found) &&
-	       !READ_ONCE(*(__u64 *)&state.statistics);
+	return !(found >> 32) && !(av & ~(__u32)found) && !READ_ONCE(*(__u64 *)&state.statistics);
 }
 
 #define TG_SELF 0u

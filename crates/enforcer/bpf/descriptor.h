@@ -41,9 +41,13 @@ static __always_inline __u32 tg_file_av(fmode_t mode, __u32 flags)
 static __noinline int tg_use_descriptor(struct file *file)
 {
 	struct file *known = TG_UNTRUSTED(file, file);
-	__u64 subject = tg_subject_by_call();
 	__u32 opener = tg_cred_sid(TG_ADDRESS(known->f_cred));
+	__u64 subject = tg_task_subject();
 
+	/* As long as nobody acts for a confined subject, who acts for another is not checked. */
+	if (subject & TG_UNCONFINED || (opener == subject && !READ_ONCE(state.overriding)))
+		return 0;
+	subject = tg_find_acting(subject);
 	if (subject & TG_UNCONFINED || opener == subject ||
 	    tg_is_cached(subject, opener, SECCLASS_FD, FD__USE))
 		return 0;

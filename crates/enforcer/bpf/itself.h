@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What every live confined subject may do to itself: fork, use a capability. Then nobody has to find
- * out which of them asks. state.to_itself has a word per class:
+ * What every live confined subject may do to itself: fork, use a capability. Then nobody has to
+ * find out which of them asks. state.to_itself has a word per class:
  *
  *   mark 32 (state.any, as it is while the word holds) | permissions 32
  *

@@ -33,10 +33,17 @@ static __noinline int tg_ask_process(__u32 source, __u32 target, __u32 class, __
 	return tg_ask(&request);
 }
 
-static __noinline int tg_ask_about_task(__u64 subject, struct task_struct *task, __u32 class,
-					__u32 av)
+/* Checks what the current task does to `task`, which is itself or another. */
+static __noinline int tg_check_task(struct task_struct *task, __u32 class, __u32 av)
 {
-	__u32 epoch = READ_ONCE(state.epoch);
+	__u32 places = tg_task_places(class, av), epoch = READ_ONCE(state.epoch);
+
+	if (places && tg_all_may_to_task(task, places))
+		return 0;
+	__u64 subject = tg_direct_subject();
+
+	if (subject & TG_UNCONFINED || (places && tg_hit_own(TG_KEY(task), subject, places)))
+		return 0;
 	struct tg_request request = {
 		.source = subject,
 		.target = tg_sid_of(task),
@@ -51,20 +58,6 @@ static __noinline int tg_ask_about_task(__u64 subject, struct task_struct *task,
 
 	tg_remember_task_access(&request, task);
 	return tg_verdict_of(result);
-}
-
-/* Checks what the current task does to `task`, which is itself or another. */
-static __noinline int tg_check_task(struct task_struct *task, __u32 class, __u32 av)
-{
-	__u32 places = tg_task_places(class, av);
-
-	if (places && tg_all_may_to_task(task, places))
-		return 0;
-	__u64 subject = tg_direct_subject();
-
-	if (subject & TG_UNCONFINED || (places && tg_hit_own(TG_KEY(task), subject, places)))
-		return 0;
-	return tg_ask_about_task(subject, task, class, av);
 }
 
 #define SIGKILL 9

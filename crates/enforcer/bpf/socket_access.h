@@ -5,7 +5,8 @@
  * subject may read, or write. The label of a sock never changes. Its row is cleared when it is made
  * (socket_post_create; at an accepted end unix_stream_connect), before it has one.
  *
- * Other sockets have no rows: an accepted connection of theirs is made where no program is attached.
+ * Other sockets have no rows: an accepted connection of theirs is made where no program is
+ * attached.
  */
 #ifndef TOLLGATE_SOCKET_ACCESS_H
 #define TOLLGATE_SOCKET_ACCESS_H
@@ -34,22 +35,21 @@ static __always_inline int tg_all_may_use(struct sock *sk, enum tg_socket_place 
 
 /* Stores what all may do to a sock, of which `request` was just granted one thing. `epoch` was read
  * before that. */
-static __noinline int tg_remember_socket_access(struct tg_request *request, struct sock *sk,
-						__u32 epoch)
+static __always_inline void tg_remember_socket_access(struct tg_request *request, struct sock *sk,
+						      __u32 epoch)
 {
 	__u64 any = READ_ONCE(state.any), places;
 	__u32 allowed = request->allowed;
 
 	if (!any || READ_ONCE(state.statistics) || request->source == TG_SID_CANARY ||
 	    sk->__sk_common.skc_family != PF_UNIX)
-		return 0;
+		return;
 	/* sock_skip_has_perm: everybody may. */
 	if (request->target != SECINITSID_KERNEL)
 		allowed = tg_any_allowed(request, request->source, allowed);
 	places = (allowed & SOCKET__READ ? TG_SOCKET_READ : 0) |
 		 (allowed & SOCKET__WRITE ? TG_SOCKET_WRITE : 0);
 	tg_remember_access(TG_KEY(sk), TG_ANY_WAY, any, places, epoch);
-	return 0;
 }
 
 #endif

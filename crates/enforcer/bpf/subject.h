@@ -61,6 +61,15 @@ static __always_inline struct tg_task *tg_make_task(struct task_struct *of)
 	return task;
 }
 
+/* The storage of the current task, if it has any. A plain task has none, or what is just being made
+ * of it; to find that out costs less than to look for storage. */
+static __always_inline struct tg_task *tg_own_task(void)
+{
+	if (tg_find_plain(bpf_get_current_task()))
+		return 0;
+	return bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
+}
+
 /* Whether a task that has this storage, or none, is confined and has lost what was there. */
 static __always_inline int tg_has_lost(const struct tg_task *task, __u64 at)
 {

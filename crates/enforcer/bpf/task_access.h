@@ -57,7 +57,8 @@ static __always_inline __u32 tg_places_of_allowed(const struct tg_request *reque
 }
 
 /* Stores an answer about a task. */
-static __noinline int tg_remember_task_access(struct tg_request *request, struct task_struct *task)
+static __always_inline void tg_remember_task_access(struct tg_request *request,
+						    struct task_struct *task)
 {
 	__u64 key = TG_KEY(task), any;
 	__u32 own = request->source, allowed = request->allowed;
@@ -66,7 +67,7 @@ static __noinline int tg_remember_task_access(struct tg_request *request, struct
 	 * anything about it. The daemon is protected beside the policy. */
 	if (READ_ONCE(state.statistics) || own == TG_SID_CANARY ||
 	    request->target == TG_SID_CANARY || tg_is_daemon(task))
-		return 0;
+		return;
 	tg_add_access(key, tg_way(own), (__u64)own << TG_ACCESS_SID, tg_places_of_allowed(request),
 		      request->epoch);
 	/* This comes before `live` is read: a subject that becomes live later changes it. */
@@ -78,7 +79,6 @@ static __noinline int tg_remember_task_access(struct tg_request *request, struct
 	/* It may have become another subject meanwhile, and cleared the row before this. */
 	if (tg_sid_of(task) != request->target)
 		tg_forget_row(key);
-	return 0;
 }
 
 #endif

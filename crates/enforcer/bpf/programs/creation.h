@@ -110,8 +110,8 @@ SEC("lsm/inode_copy_up") int BPF_PROG(inode_copy_up, struct dentry *source, stru
 	return 0;
 }
 
-/* An object in /proc/PID that is no directory, so nothing is labelled by its path, and nobody depends
- * on: it is plain. Returns whether it has the label now. */
+/* An object in /proc/PID that is no directory, so nothing is labelled by its path, and nobody
+ * depends on: it is plain. Returns whether it has the label now. */
 static __always_inline int tg_label_plainly(struct inode *inode, __u32 sid)
 {
 	struct tg_inode made = {.sid = sid, .flags = TG_INODE_TASK};

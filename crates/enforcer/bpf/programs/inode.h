@@ -59,8 +59,7 @@ static __always_inline __u32 tg_mask_places(int mask)
 
 _Static_assert(FILE__READ == DIR__READ && FILE__WRITE == DIR__WRITE, "classes.txt");
 
-/* Separate from the most frequent case, because it needs registers that each call would save. */
-static __noinline int tg_check_mask(struct inode *inode, int mask)
+static __always_inline int tg_check_mask(struct inode *inode, int mask)
 {
 	int directory = (inode->i_mode & S_IFMT) == S_IFDIR;
 	__u32 av = directory ? tg_directory_mask_av(mask) : tg_mask_av(mask);
@@ -76,20 +75,28 @@ static __noinline int tg_check_mask(struct inode *inode, int mask)
 	return tg_decide_access(inode, 0, key, av, hot | how);
 }
 
+#define TG_MAY_ANY (MAY_EXEC | MAY_READ | MAY_WRITE | MAY_APPEND)
+
+/* All but the most frequent case. It is a function with the hook's arguments, because what it needs
+ * of registers and of the stack each call of the hook would save. */
+static __noinline int tg_permit(unsigned long long *arguments)
+{
+	struct inode *inode = (void *)arguments[0];
+	int mask = arguments[1];
+
+	if (mask & TG_MAY_ANY && !(mask & MAY_APPEND) &&
+	    tg_is_everybodys(TG_KEY(inode), tg_mask_places(mask)))
+		return 0;
+	return tg_check_mask(inode, mask);
+}
+
 /* selinux_inode_permission */
 SEC("lsm/inode_permission") int BPF_PROG(inode_permission, struct inode *inode, int mask)
 {
-	const int rest = MAY_READ | MAY_WRITE | MAY_APPEND;
-
 	/* Each directory of a path is searched. */
-	if ((mask & (rest | MAY_EXEC)) == MAY_EXEC) {
-		if (tg_is_everybodys(TG_KEY(inode), TG_HOT_EXECUTE))
-			return 0;
-	} else if (!(mask & MAY_APPEND) && mask & rest &&
-		   tg_is_everybodys(TG_KEY(inode), tg_mask_places(mask))) {
+	if ((mask & TG_MAY_ANY) == MAY_EXEC && tg_is_everybodys(TG_KEY(inode), TG_HOT_EXECUTE))
 		return 0;
-	}
-	return tg_check_mask(inode, mask);
+	return tg_permit(ctx);
 }
 
 /* dentry_has_perm */

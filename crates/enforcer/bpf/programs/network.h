@@ -196,11 +196,8 @@ int BPF_PROG(socket_connect, struct socket *socket, void *address, int length)
 
 #define MSG_FASTOPEN 0x20000000 /* the first data opens the connection, without connect(2) */
 
-static __always_inline int tg_send(struct sock *sk)
+static __noinline int tg_send(struct sock *sk)
 {
-	/* A unix socket sends no packets. */
-	if (tg_all_may_use(sk, TG_SOCKET_WRITE))
-		return 0;
 	__u64 subject = tg_task_subject();
 
 	if (subject & TG_UNCONFINED && !tg_is_labelling())
@@ -223,7 +220,8 @@ int BPF_PROG(socket_sendmsg, struct socket *socket, struct msghdr *message, int 
 
 	if (!sk)
 		return 0;
-	int result = tg_send(sk);
+	/* A unix socket sends no packets. */
+	int result = tg_all_may_use(sk, TG_SOCKET_WRITE) ? 0 : tg_send(sk);
 
 	if (result || !(message->msg_flags & MSG_FASTOPEN) || !message->msg_name)
 		return result;

@@ -20,9 +20,9 @@
 #include "classes.h"
 #include "enforcer.h"
 
-/* What a child of the current task, which is at `current`, is if it is plain (TG_PLAIN); 0: it needs
- * storage. A plain task has no more than that: what a task gets beside it, it gets after it has
- * stopped being plain (tg_make_task). */
+/* What a child of the current task, which is at `current`, is if it is plain (TG_PLAIN); 0: it
+ * needs storage. A plain task has no more than that: what a task gets beside it, it gets after it
+ * has stopped being plain (tg_make_task). */
 static __always_inline __u64 tg_plain_child(__u64 current)
 {
 	__u64 plain = tg_find_plain(current);

@@ -311,13 +311,8 @@ int BPF_PROG(socket_accept, struct socket *socket, struct socket *accepted)
 	return tg_check_socket(socket, SOCKET__ACCEPT);
 }
 
-SEC("lsm/socket_recvmsg")
-int BPF_PROG(socket_recvmsg, struct socket *socket, void *message, int size, int flags)
+static __noinline int tg_receive_message(struct sock *sk)
 {
-	struct sock *sk = socket->sk;
-
-	if (!sk || tg_all_may_use(sk, TG_SOCKET_READ))
-		return 0;
 	__u64 subject = tg_task_subject();
 
 	if (subject & TG_UNCONFINED)
@@ -326,6 +321,14 @@ int BPF_PROG(socket_recvmsg, struct socket *socket, void *message, int size, int
 
 	return own && tg_was_granted(own, subject, TG_USE_READ) ? 0
 								: tg_check_sock(sk, SOCKET__READ);
+}
+
+SEC("lsm/socket_recvmsg")
+int BPF_PROG(socket_recvmsg, struct socket *socket, void *message, int size, int flags)
+{
+	struct sock *sk = socket->sk;
+
+	return !sk || tg_all_may_use(sk, TG_SOCKET_READ) ? 0 : tg_receive_message(sk);
 }
 
 SEC("lsm/socket_getsockname") int BPF_PROG(socket_getsockname, struct socket *socket)
