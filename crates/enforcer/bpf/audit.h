@@ -27,12 +27,11 @@ static __always_inline enum tg_verdict tg_verdict_on(const struct tg_request *re
 	return task && task->flags & TG_TASK_PERMISSIVE ? TG_GRANTED_ONCE : TG_DENIED;
 }
 
-/* avc_audit: decides, and reports what is denied or granted with auditallow; enum tg_verdict. It is
- * no function of its own, because what it calls needs four of the eight frames that the verifier
- * permits. */
-static __always_inline int tg_audit(const struct tg_request *request,
-				    const struct tg_decision *answer)
+/* avc_audit: decides, and reports what is denied or granted with auditallow; enum tg_verdict. */
+TG_FUNCTION int tg_audit(const struct tg_request *request, const struct tg_decision *answer)
 {
+	if (!request || !answer)
+		return TG_DENIED;
 	__u32 denied = request->denied;
 	enum tg_verdict verdict = tg_verdict_on(request, answer);
 	__u32 audited = denied ? denied & answer->auditdeny : request->av & answer->auditallow;

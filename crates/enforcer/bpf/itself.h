@@ -49,26 +49,27 @@ static __always_inline __u32 tg_allowed_to_themselves(struct tg_request *request
 	return allowed;
 }
 
-/* Finds out what the word of a class has to say, unless it says so already. The order is that of
- * tg_remember_answer: the epoch and the mark are read before what they stand for. */
-TG_FUNCTION int tg_learn_to_themselves(enum tg_itself place, __u32 class, __u32 manager)
+/* Finds out what the word of a class has to say, unless it says so already. `request` is used for
+ * that. The order is that of tg_remember_answer: the epoch and the mark are read before what they
+ * stand for. */
+static __always_inline void tg_learn_to_themselves(enum tg_itself place, __u32 class, __u32 manager,
+						   struct tg_request *request)
 {
 	__u64 epoch = READ_ONCE(state.epoch), any = READ_ONCE(state.any), *word;
-	struct tg_request request = {.class = class, .manager = manager};
 
 	if (place >= TG_ITSELF)
-		return 0;
+		return;
 	word = &state.to_itself[place];
 	/* Statistics count the checks that reach tg_ask. */
 	if (!any || READ_ONCE(state.statistics) ||
 	    READ_ONCE(*word) >> 32 == TG_ITSELF_MARK(any) >> 32)
-		return 0;
-	__u64 found = TG_ITSELF_MARK(any) | tg_allowed_to_themselves(&request);
+		return;
+	*request = (struct tg_request){.class = class, .manager = manager};
+	__u64 found = TG_ITSELF_MARK(any) | tg_allowed_to_themselves(request);
 
 	__sync_lock_test_and_set(word, found);
 	if (READ_ONCE(state.epoch) != epoch)
 		WRITE_ONCE(*word, 0);
-	return 0;
 }
 
 #endif

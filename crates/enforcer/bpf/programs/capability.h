@@ -34,18 +34,19 @@ static __noinline int tg_check_capable(const struct cred *cred, __u32 initial, _
 {
 	__u64 subject = tg_capable_subject(cred);
 	__u32 class, second = capability & ~31 ? 1 : 0;
+	struct tg_request request;
 
 	if (subject & TG_UNCONFINED)
 		return 0;
 	if (initial) {
 		class = second ? SECCLASS_CAPABILITY2 : SECCLASS_CAPABILITY;
-		tg_learn_to_themselves(second, class, TG_MANAGER_CAPABILITY);
+		tg_learn_to_themselves(second, class, TG_MANAGER_CAPABILITY, &request);
 	} else {
 		class = second ? SECCLASS_CAP2_USERNS : SECCLASS_CAP_USERNS;
 	}
 	if (tg_is_cached(subject, subject & 0xffff, class, 1u << (capability & 31)))
 		return 0;
-	struct tg_request request = {
+	request = (struct tg_request){
 		.source = subject,
 		.target = subject & 0xffff,
 		.class = class,

@@ -76,7 +76,7 @@ SEC("lsm/file_permission") int BPF_PROG(file_permission, struct file *file, int 
 
 _Static_assert(FMODE_READ << 1 == FILE__READ && FMODE_WRITE << 1 == FILE__WRITE, "classes.txt");
 
-static __noinline int tg_check_received(struct file *file)
+static __always_inline int tg_check_received(struct file *file)
 {
 	int result = tg_check_file(file, tg_file_av(file->f_mode, file->f_flags));
 

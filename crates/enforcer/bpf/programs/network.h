@@ -196,7 +196,7 @@ int BPF_PROG(socket_connect, struct socket *socket, void *address, int length)
 
 #define MSG_FASTOPEN 0x20000000 /* the first data opens the connection, without connect(2) */
 
-static __noinline int tg_send(struct sock *sk)
+static __always_inline int tg_send(struct sock *sk)
 {
 	__u64 subject = tg_task_subject();
 

@@ -4,6 +4,7 @@
 #define TOLLGATE_PROGRAMS_PROCESS_H
 
 #include "../address.h"
+#include "../ask.h"
 #include "../cache.h"
 #include "../compiler.h"
 #include "../credential.h"
@@ -13,6 +14,7 @@
 #include "../maps.h"
 #include "../plain_task.h"
 #include "../process.h"
+#include "../request.h"
 #include "../state.h"
 #include "../subject.h"
 #include "../survival.h"
@@ -64,8 +66,20 @@ static __noinline int tg_copy_task(struct task_struct *child)
 
 static __noinline int tg_check_fork(__u32 sid)
 {
-	tg_learn_to_themselves(TG_ITSELF_PROCESS, SECCLASS_PROCESS, TG_MANAGER_PROCESS);
-	return tg_ask_process(sid, sid, SECCLASS_PROCESS, PROCESS__FORK);
+	struct tg_request request;
+
+	tg_learn_to_themselves(TG_ITSELF_PROCESS, SECCLASS_PROCESS, TG_MANAGER_PROCESS, &request);
+	if (tg_is_cached(sid, sid, SECCLASS_PROCESS, PROCESS__FORK))
+		return 0;
+	request = (struct tg_request){
+		.source = sid,
+		.target = sid,
+		.class = SECCLASS_PROCESS,
+		.av = PROCESS__FORK,
+		.manager = TG_MANAGER_PROCESS,
+	};
+
+	return tg_ask(&request);
 }
 
 /* selinux_task_alloc: checks fork. The child is labelled before it runs. */
@@ -178,57 +192,58 @@ int BPF_PROG(task_setrlimit, struct task_struct *task, unsigned int resource, st
 	return tg_check_task(task, SECCLASS_PROCESS, PROCESS__SETRLIMIT);
 }
 
-/*
- * selinux_task_kill. With `cred`, a USB device has finished what a process waits for
- * (kill_pid_usb_asyncio). The task that requested this sends the signal, whatever task was
- * interrupted.
- */
-static __noinline int tg_kill(unsigned long long *arguments)
+/* A USB device has finished what a process waits for (kill_pid_usb_asyncio). The task that
+ * requested this sends the signal, whatever task was interrupted. */
+static __noinline int tg_kill_for(const struct cred *cred, struct task_struct *task, __u32 av)
 {
-	struct task_struct *task = (void *)arguments[0];
-	const struct cred *cred = (void *)arguments[3];
-	int signal = arguments[2];
-	__u32 av = tg_signal_av(signal);
+	__u32 sid = tg_cred_sid(TG_ADDRESS(cred));
+	struct tg_request request = {
+		.source = sid,
+		.target = SECINITSID_SECURITY,
+		.class = SECCLASS_SECURITY,
+		.av = SECURITY__SETENFORCE,
+		.manager = TG_MANAGER_OTHER,
+	};
 
-	if (!TG_IS_NULL(cred)) {
-		__u32 sid = tg_cred_sid(TG_ADDRESS(cred));
+	if (tg_is_unconfined(sid) || (tg_is_daemon(task) && tg_ask(&request)))
+		return tg_is_unconfined(sid) ? 0 : -EACCES;
+	request = (struct tg_request){
+		.source = sid,
+		.target = tg_sid_of(task),
+		.class = SECCLASS_PROCESS,
+		.av = av,
+		.manager = TG_MANAGER_PROCESS,
+	};
 
-		if (tg_is_unconfined(sid))
-			return 0;
-		if (tg_ask_daemon(task, sid))
-			return -EACCES;
-		return tg_ask_process(sid, tg_sid_of(task), SECCLASS_PROCESS, av);
-	}
-	if (signal && tg_check_daemon(task))
-		return -EACCES;
-	return tg_check_task(task, SECCLASS_PROCESS, av);
+	return tg_ask(&request);
 }
 
-/* If every confined subject may send any signal, it does not matter which, and for whom. */
+/* selinux_task_kill. If every confined subject may send any signal, it does not matter which, and
+ * for whom. */
 SEC("lsm/task_kill")
 int BPF_PROG(task_kill, struct task_struct *task, struct kernel_siginfo *info, int signal,
 	     const struct cred *cred)
 {
-	return tg_all_may_to_task(task, TG_TASK_SIGNALS) ? 0 : tg_kill(ctx);
+	if (tg_all_may_to_task(task, TG_TASK_SIGNALS))
+		return 0;
+	if (!TG_IS_NULL(cred))
+		return tg_kill_for(cred, task, tg_signal_av(signal));
+	return signal ? tg_check_influence(task, SECCLASS_PROCESS, tg_signal_av(signal))
+		      : tg_check_task(task, SECCLASS_PROCESS, PROCESS__SIGNULL);
 }
 
 #define PTRACE_MODE_READ 0x1
-
-static __noinline int tg_check_trace(struct task_struct *task, unsigned int mode)
-{
-	if (mode & PTRACE_MODE_READ)
-		return tg_check_task(task, SECCLASS_FILE, FILE__READ);
-	return tg_check_daemon(task) ? -EACCES
-				     : tg_check_task(task, SECCLASS_PROCESS, PROCESS__PTRACE);
-}
 
 /* selinux_ptrace_access_check */
 SEC("lsm/ptrace_access_check")
 int BPF_PROG(ptrace_access_check, struct task_struct *task, unsigned int mode)
 {
-	__u32 places = mode & PTRACE_MODE_READ ? TG_TASK_READ : PROCESS__PTRACE;
+	__u32 reads = mode & PTRACE_MODE_READ;
 
-	return tg_all_may_to_task(task, places) ? 0 : tg_check_trace(task, mode);
+	if (tg_all_may_to_task(task, reads ? TG_TASK_READ : PROCESS__PTRACE))
+		return 0;
+	return reads ? tg_check_task(task, SECCLASS_FILE, FILE__READ)
+		     : tg_check_influence(task, SECCLASS_PROCESS, PROCESS__PTRACE);
 }
 
 /* selinux_ptrace_traceme: the parent will trace the current task. */
