@@ -43,6 +43,10 @@ fn played(test: impl Fn()) {
             timeout: 120,
             share_srv: false,
             tests: &[
+                name(denies_a_signal_to_a_task_that_has_become_another_subject),
+                name(denies_a_signal_to_a_task_that_has_the_address_of_another),
+                name(denies_a_socket_that_has_the_address_of_another),
+                name(denies_a_subject_that_comes_to_life_what_all_might_do_to_themselves),
                 name(denies_what_has_the_address_of_an_inode_that_was_allowed),
                 name(denies_a_task_that_has_the_address_of_an_unconfined_one),
                 name(denies_subjects_that_come_to_life_after_everybody_was_granted),
@@ -251,4 +255,150 @@ fn denies_a_subject_what_another_was_granted_on_the_same_socket() {
     let denied = (0..REPETITIONS).map(|_| child(shared)).sum::<i32>();
     enforced.0.state().set_descriptors(Descriptors::Check);
     assert_eq!(denied as usize, REPETITIONS);
+}
+
+/// What a signal that only looks for a process comes to: 0 or the errno.
+fn finds(process: i32) -> i32 {
+    // SAFETY: kill takes numbers only.
+    if unsafe { libc::kill(process, 0) } == 0 { 0 } else { io::Error::last_os_error().raw_os_error().unwrap_or(-1) }
+}
+
+/// Stops the calling process, until [`go_on`].
+fn stop() {
+    // SAFETY: raise takes a number only.
+    unsafe { libc::raise(libc::SIGSTOP) };
+}
+
+/// Waits until a child has stopped.
+fn wait_until_stopped(process: i32) {
+    let mut status = 0;
+    // SAFETY: the place for the status is ours.
+    assert_eq!(unsafe { libc::waitpid(process, &raw mut status, libc::WUNTRACED) }, process);
+    assert!(libc::WIFSTOPPED(status), "{status:x}");
+}
+
+fn go_on(process: i32) {
+    // SAFETY: kill takes numbers only.
+    assert_eq!(unsafe { libc::kill(process, libc::SIGCONT) }, 0);
+}
+
+fn end(process: i32) {
+    // SAFETY: kill takes numbers only, and the status of the child is not wanted.
+    unsafe { (libc::kill(process, libc::SIGKILL), libc::waitpid(process, ptr::null_mut(), 0)) };
+}
+
+#[test]
+fn denies_a_signal_to_a_task_that_has_become_another_subject() {
+    if !is_guest() {
+        return played(denies_a_signal_to_a_task_that_has_become_another_subject);
+    }
+    let mut enforced = Enforced::new();
+    let [reader, late] = ["reader_t", "late_t"].map(|type_| enforced.subject(type_, 0));
+    let stops = [c"sh", c"-c", c"kill -STOP $$"];
+    let stops = [stops[0].as_ptr(), stops[1].as_ptr(), stops[2].as_ptr(), ptr::null()];
+    for executes in [false, true] {
+        let other = start_child(|| {
+            set(TG_ATTRIBUTE_CURRENT, reader);
+            stop();
+            if executes {
+                set(TG_ATTRIBUTE_EXEC, late);
+                // SAFETY: the words end in NUL, and their list in NULL.
+                unsafe { libc::execv(c"/bin/sh".as_ptr(), stops.as_ptr()) };
+                return 254;
+            }
+            set(TG_ATTRIBUTE_CURRENT, late);
+            stop();
+            0
+        });
+        wait_until_stopped(other);
+        // The first may be answered by the policy. What it remembers answers the others.
+        (0..3).for_each(|_| assert_eq!(within(reader, || finds(other)), 0));
+        go_on(other);
+        wait_until_stopped(other);
+        (0..3).for_each(|_| assert_eq!(within(reader, || finds(other)), libc::EACCES, "executes: {executes}"));
+        end(other);
+    }
+}
+
+#[test]
+fn denies_a_signal_to_a_task_that_has_the_address_of_another() {
+    if !is_guest() {
+        return played(denies_a_signal_to_a_task_that_has_the_address_of_another);
+    }
+    let mut enforced = Enforced::new();
+    let reader = enforced.subject("reader_t", 0);
+    let paused = |is_reader: bool| {
+        let process = start_child(|| {
+            if is_reader {
+                set(TG_ATTRIBUTE_CURRENT, reader);
+            }
+            stop();
+            0
+        });
+        wait_until_stopped(process);
+        process
+    };
+    for _ in 0..REPETITIONS {
+        for (is_reader, expected) in [(true, 0), (false, libc::EACCES)] {
+            let other = paused(is_reader);
+            assert_eq!([(); 2].map(|()| within(reader, || finds(other))), [expected; 2]);
+            end(other);
+        }
+    }
+}
+
+/// A pair of connected sockets that the calling process makes in a domain.
+fn pair_of(sid: Sid) -> [libc::c_int; 2] {
+    set(TG_ATTRIBUTE_CURRENT, sid);
+    let mut pair = [-1; 2];
+    // SAFETY: there is room for two descriptors.
+    unsafe { libc::socketpair(libc::AF_UNIX, libc::SOCK_DGRAM, 0, pair.as_mut_ptr()) };
+    pair
+}
+
+#[test]
+fn denies_a_socket_that_has_the_address_of_another() {
+    if !is_guest() {
+        return played(denies_a_socket_that_has_the_address_of_another);
+    }
+    let mut enforced = Enforced::new();
+    let [reader, late] = ["reader_t", "late_t"].map(|type_| enforced.subject(type_, 0));
+    enforced.0.state().set_descriptors(Descriptors::Use);
+    for _ in 0..REPETITIONS {
+        // Those of late ones are everybody's, which is remembered.
+        let everybodys = child(|| {
+            let pair = pair_of(late);
+            i32::from((0..3).all(|_| talk(pair) == [0; 2]))
+        });
+        let readers = child(|| {
+            let pair = pair_of(reader);
+            within(late, || i32::from((0..2).all(|_| talk(pair) == [libc::EACCES; 2])))
+        });
+        assert_eq!((everybodys, readers), (1, 1));
+    }
+    enforced.0.state().set_descriptors(Descriptors::Check);
+}
+
+#[test]
+fn denies_a_subject_that_comes_to_life_what_all_might_do_to_themselves() {
+    if !is_guest() {
+        return played(denies_a_subject_that_comes_to_life_what_all_might_do_to_themselves);
+    }
+    let mut enforced = Enforced::new();
+    let reader = enforced.subject("reader_t", 0);
+    // SAFETY: the path ends in NUL.
+    let chroots = || i32::from(unsafe { libc::chroot(c"/".as_ptr()) } == 0);
+    // SAFETY: the child ends at once, and the parent waits for it.
+    let forks = || match unsafe { libc::fork() } {
+        // SAFETY: nothing of the child's is needed.
+        0 => unsafe { libc::_exit(0) },
+        // SAFETY: the status is not wanted.
+        process if process > 0 => unsafe { i32::from(libc::waitpid(process, ptr::null_mut(), 0) == process) },
+        _ => 0,
+    };
+    for category in [10, 11] {
+        (0..3).for_each(|_| assert_eq!(within(reader, || chroots() + forks()), 2));
+        let late = enforced.subject("late_t", category);
+        assert_eq!(within(late, || chroots() + forks()), 0);
+    }
 }

@@ -608,11 +608,23 @@ struct tg_plain_inode {
 #define TG_PLAIN_INODES (TG_PLAIN_WAYS << TG_PLAIN_INODE_ROW_BITS)
 
 /* All global variables of the programs; the daemon has them mapped. */
+/* The classes in which subjects may do something to themselves, by their place in
+ * tg_state.to_itself. */
+enum tg_itself {
+	TG_ITSELF_CAPABILITY,
+	TG_ITSELF_CAPABILITY2,
+	TG_ITSELF_PROCESS,
+	TG_ITSELF,
+};
+
 struct tg_state {
 	/* settings */
 	__u32 enforcing;
+	__u32 audit_limit; /* events per second; those above it are only counted */
+	/* These two are one word for who reads both: while either is set, a cache of access vectors
+	 * answers nobody by itself (tg_is_cached). */
 	__u32 statistics;	  /* TG_STATISTICS_...: somebody wants them to be counted */
-	__u32 audit_limit;	  /* events per second; those above it are only counted */
+	__u32 switching;	  /* generations are being switched: caches have answers of both */
 	__u32 labelling_complete; /* the first walk is over: each inode must have a label */
 	__u32 shadow;		  /* a candidate is checked as well */
 	__u32 no_lookups; /* inode_permission is not attached: other hooks check what it would */
@@ -620,11 +632,15 @@ struct tg_state {
 	 * into another domain: file_permission is attached. */
 	__u32 inherit;
 	__u64 epoch;
+	/* The kernel's address of this structure, as a number. Only programs know it, and the first
+	 * one that needs it writes it down (tg_state_address). 0: none has yet. */
+	__u64 address;
 	/* The mark of a cache entry that holds for every live confined subject, as it is
 	 * stored: 0x8000 | a count of changes of `live`, above TG_ACCESS_SID. 0: there are no
 	 * such entries, because there are more subjects than TG_LIVE. */
 	__u64 any;
-	__u32 live[TG_LIVE]; /* SIDs of confined subjects that tasks have or had; 0: free */
+	__u32 live[TG_LIVE];	    /* SIDs of confined subjects that tasks have or had; 0: free */
+	__u64 to_itself[TG_ITSELF]; /* what all of them may do to themselves (bpf/itself.h) */
 	__u32 last_sid;
 	/* The daemon's process number. A confined process needs security setenforce to signal
 	 * or trace it. Only the daemon writes the attribute of labels. 0: there is none. The
@@ -680,8 +696,8 @@ struct tg_state {
 			       removed */
 	__u32 messages;	    /* TG_MESSAGES_... */
 	__u32 reserved_messages;
-	__u32 units;	 /* number of entries of the map `units` */
-	__u32 switching; /* generations are being switched: caches have answers of both */
+	__u32 units; /* number of entries of the map `units` */
+	__u32 reserved_units;
 	struct tg_btrfs btrfs;
 	__u32 superblocks; /* the last tg_superblock.number */
 	__u32 reserved_superblocks;

@@ -22,17 +22,21 @@
  * arguments are never NULL. It would remove a plain test and let the program read at NULL,
  * where faults are not handled.
  */
-#define TG_IS_NULL(object) (!TG_KERNEL_ADDRESS(object))
-#define TG_IS_NULL_BY(current, address, object) (!TG_KERNEL_ADDRESS_BY(current, address, object))
+#define TG_IS_NULL(object) (!(TG_ADDRESS(object) + tg_state_address()))
 
-/* The address that TG_ADDRESS subtracts. */
-static __always_inline __u64 tg_anchor(void)
+/*
+ * The kernel's address of `state`, as a number: what has been subtracted from an address of ours.
+ * A pointer that is written to a map is a number when it is read again. It is always the same one,
+ * so it does not matter how many write it.
+ */
+static __always_inline __u64 tg_state_address(void)
 {
-	void *volatile place = &state;
-	__u64 address = 0;
+	__u64 address = READ_ONCE(state.address);
 
-	bpf_probe_read_kernel(&address, sizeof address, (void *)&place);
-	return address;
+	if (__builtin_expect(!!address, 1))
+		return address;
+	WRITE_ONCE(state.address, (__u64)&state);
+	return READ_ONCE(state.address);
 }
 
 #endif

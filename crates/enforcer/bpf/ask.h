@@ -125,14 +125,19 @@ static __always_inline int tg_ask(struct tg_request *request)
 	return tg_verdict_of(tg_avc_has_perm(request));
 }
 
+/* state.statistics and state.switching at once. */
+_Static_assert(__builtin_offsetof(struct tg_state, switching) ==
+			       __builtin_offsetof(struct tg_state, statistics) + 4 &&
+		       __builtin_offsetof(struct tg_state, statistics) % 8 == 0,
+	       "enforcer.h");
+
 /* Whether the cache grants this. It costs half of what tg_ask does to find the same out. */
 static __always_inline int tg_is_cached(__u32 source, __u32 target, __u32 class, __u32 av)
 {
 	__u64 key = TG_AVC_KEY(source, target, class);
 	__u64 found = READ_ONCE(*tg_avc_entry(key)) ^ tg_avc_tag(key, READ_ONCE(state.epoch));
 
-	return !(found >> 32) && !(av & ~(__u32)found) && !READ_ONCE(state.switching) &&
-	       !state.statistics;
+	return !(found >> 32) && !(av & ~(__u32)found) && !READ_ONCE(*(__u64 *)&state.statistics);
 }
 
 #define TG_SELF 0u

@@ -5,8 +5,9 @@
  * shows a hit.
  *
  *   task_cache   task address 40 | unconfined 1, spare 7 | SID 16
- *   access_cache inode address 29 | SID 16 | permissions 19. A row is an inode; ways 0 to 2 are of
- *                subjects, by SID; way 3 holds what every live confined subject may (state.any).
+ *   access_cache object's address 29 | SID 16 | permissions 19. A row is an inode, a task
+ *                (task_access.h) or a unix socket (socket_access.h); ways 0 to 2 are of subjects,
+ *                by SID; way 3 holds what every live confined subject may (state.any).
  *   make_cache   directory's address 29 | SID 16 | spare 2 | names decide 1 | SID that is made 16
  *   avc          tag 26 | generation 6 | permissions 32, by source, target and class
  *
@@ -88,6 +89,27 @@ static __always_inline void tg_remember_access(__u64 key, __u32 way, __u64 subje
 		WRITE_ONCE(*entry, 0);
 }
 
+/* Adds to what an entry says of the same subject and object. */
+static __always_inline void tg_add_access(__u64 key, __u32 way, __u64 subject, __u64 hot,
+					  __u32 epoch)
+{
+	__u64 found = READ_ONCE(tg_row(key)[way]) ^ (key << 14 | subject);
+
+	if (!(found & TG_ACCESS_TAG))
+		hot |= found;
+	tg_remember_access(key, way, subject, hot, epoch);
+}
+
+static __always_inline void tg_forget_row(__u64 key)
+{
+	__u64 *row = tg_row(key);
+
+	WRITE_ONCE(row[0], 0);
+	WRITE_ONCE(row[1], 0);
+	WRITE_ONCE(row[2], 0);
+	WRITE_ONCE(row[3], 0);
+}
+
 /* An entry of make_cache: a name may have a rule of its own. */
 #define TG_MADE_BY_NAME 0x10000u
 #define TG_MADE_TAG (~0ull << TG_ACCESS_SID)
@@ -129,12 +151,7 @@ static __always_inline void tg_forget_made(__u64 key)
 
 static __always_inline void tg_forget_access(__u64 key)
 {
-	__u64 *row = tg_row(key);
-
-	WRITE_ONCE(row[0], 0);
-	WRITE_ONCE(row[1], 0);
-	WRITE_ONCE(row[2], 0);
-	WRITE_ONCE(row[3], 0);
+	tg_forget_row(key);
 	tg_forget_made(key);
 }
 

@@ -41,9 +41,13 @@ static __always_inline __u32 tg_file_av(fmode_t mode, __u32 flags)
 static __noinline int tg_use_descriptor(struct file *file)
 {
 	struct file *known = TG_UNTRUSTED(file, file);
-	__u64 subject = tg_subject_by_call();
 	__u32 opener = tg_cred_sid(TG_ADDRESS(known->f_cred));
+	__u64 subject = tg_task_subject();
 
+	/* As long as nobody acts for a confined subject, who acts for another is not checked. */
+	if (subject & TG_UNCONFINED || (opener == subject && !READ_ONCE(state.overriding)))
+		return 0;
+	subject = tg_find_acting(subject);
 	if (subject & TG_UNCONFINED || opener == subject ||
 	    tg_is_cached(subject, opener, SECCLASS_FD, FD__USE))
 		return 0;
@@ -136,13 +140,13 @@ static __always_inline __u32 tg_opener(__u64 file, const struct tg_inode *label)
 {
 	if (label->flags & TG_INODE_RING)
 		return SECINITSID_UNLABELED;
-	return tg_cred_sid((__u64)TG_MEMBER(file, struct file, f_cred) - tg_anchor());
+	return tg_cred_sid((__u64)TG_MEMBER(file, struct file, f_cred) - tg_state_address());
 }
 
 /* file_has_perm for a domain and a file at an address of the kernel's. `request.quiet` is set. */
 static __always_inline int tg_inherit(__u32 subject, __u64 file, struct tg_scratch *scratch)
 {
-	__u64 base = tg_anchor();
+	__u64 base = tg_state_address();
 	__u64 inode = (__u64)TG_MEMBER(file, struct file, f_inode);
 	struct tg_request *request = &scratch->request;
 	struct tg_inode *label = &scratch->inode;

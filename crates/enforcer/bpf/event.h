@@ -24,7 +24,8 @@
 /* Describes the object, as far as it is known. */
 static __always_inline void tg_tell_object(struct tg_event *event, const struct tg_request *request)
 {
-	__u64 base = tg_anchor(), inode = request->inode + base, dentry = request->dentry + base;
+	__u64 base = tg_state_address(), inode = request->inode + base,
+	      dentry = request->dentry + base;
 	__u64 fs;
 
 	switch (request->object) {

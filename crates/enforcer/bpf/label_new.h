@@ -245,9 +245,12 @@ static __always_inline __u32 tg_take_creation(struct tg_task *task, struct dentr
 	return task->creation.sid;
 }
 
-/* A dentry is given an inode that is not new. */
+/* A dentry is given an inode that is not new. Where inode_init_security is called, nobody takes a
+ * decision from a task (tg_unannounced), and no storage has to be looked up. */
 static __always_inline void tg_forget_creation(void)
 {
+	if (READ_ONCE(state.labels_new))
+		return;
 	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
 
 	if (task)

@@ -13,7 +13,9 @@
 #include "libbpf.h"
 #include "maps.h"
 #include "request.h"
+#include "state.h"
 #include "subject.h"
+#include "task_access.h"
 
 /* cred_has_perm: checks whether one subject may do `av` to another. */
 static __noinline int tg_ask_process(__u32 source, __u32 target, __u32 class, __u32 av)
@@ -31,28 +33,66 @@ static __noinline int tg_ask_process(__u32 source, __u32 target, __u32 class, __
 	return tg_ask(&request);
 }
 
-/* Checks what the current task does to `task`, which is itself or another. */
-static __noinline int tg_check_task(struct task_struct *task, __u32 class, __u32 av)
+/* Checks what the current task, whose subject is `subject`, does to `task`. */
+static __always_inline int tg_ask_about_task(struct tg_request *request, __u64 subject,
+					     struct task_struct *task, __u32 class, __u32 av)
 {
-	__u64 subject = tg_direct_subject();
+	__u32 epoch = READ_ONCE(state.epoch);
 
-	if (subject & TG_UNCONFINED)
-		return 0;
-	__u32 target = tg_sid_of(task);
-
-	if (tg_is_cached(subject, target, class, av))
-		return 0;
-	struct tg_request request = {
+	*request = (struct tg_request){
 		.source = subject,
-		.target = target,
+		.target = tg_sid_of(task),
 		.class = class,
 		.av = av,
 		.manager = TG_MANAGER_PROCESS,
 		.object = TG_OBJECT_TASK,
 		.task = TG_ADDRESS(task),
+		.epoch = epoch,
 	};
+	int result = tg_avc_has_perm(request);
 
-	return tg_ask(&request);
+	tg_remember_task_access(request, task);
+	return tg_verdict_of(result);
+}
+
+/* Checks what the current task does to `task`, which is itself or another. */
+static __noinline int tg_check_task(struct task_struct *task, __u32 class, __u32 av)
+{
+	__u32 places = tg_task_places(class, av);
+	struct tg_request request;
+
+	if (places && tg_all_may_to_task(task, places))
+		return 0;
+	__u64 subject = tg_direct_subject();
+
+	if (subject & TG_UNCONFINED || (places && tg_hit_own(TG_KEY(task), subject, places)))
+		return 0;
+	return tg_ask_about_task(&request, subject, task, class, av);
+}
+
+/* The same for what may end the daemon, or keep it from its work: if it is the daemon's task, the
+ * current one needs the permission to end enforcement, too. */
+static __noinline int tg_check_influence(struct task_struct *task, __u32 class, __u32 av)
+{
+	__u32 places = tg_task_places(class, av);
+	__u64 subject = tg_direct_subject();
+	struct tg_request request;
+
+	/* What is remembered is not about the daemon's. */
+	if (subject & TG_UNCONFINED || (places && tg_hit_own(TG_KEY(task), subject, places)))
+		return 0;
+	if (tg_is_daemon(task)) {
+		request = (struct tg_request){
+			.source = subject,
+			.target = SECINITSID_SECURITY,
+			.class = SECCLASS_SECURITY,
+			.av = SECURITY__SETENFORCE,
+			.manager = TG_MANAGER_OTHER,
+		};
+		if (tg_ask(&request))
+			return -EACCES;
+	}
+	return tg_ask_about_task(&request, subject, task, class, av);
 }
 
 #define SIGKILL 9

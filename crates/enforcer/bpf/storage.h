@@ -75,7 +75,7 @@ TG_FUNCTION int tg_label_at(__u64 inode, struct tg_inode *label)
 	if (stored && (bpf_probe_read_kernel(label, sizeof *label, (void *)stored) || label->sid))
 		return label->sid ? 1 : 0;
 	struct inode *at = (void *)inode;
-	__u64 anchor = tg_anchor(), sb = (__u64)BPF_CORE_READ(at, i_sb) - anchor;
+	__u64 anchor = tg_state_address(), sb = (__u64)BPF_CORE_READ(at, i_sb) - anchor;
 
 	plain = tg_find_plain_at(inode - anchor, tg_identity(BPF_CORE_READ(at, i_ino),
 							     BPF_CORE_READ(at, i_generation), sb));

@@ -22,11 +22,7 @@
  * one. */
 static __always_inline __u64 tg_task_address(struct task_struct *task)
 {
-	__u64 difference = (char *)task - (char *)bpf_get_current_task_btf();
-
-	/* The verifier refuses arithmetic of a pointer and a number without bounds. */
-	TG_OPAQUE(difference);
-	return bpf_get_current_task() + difference;
+	return TG_ADDRESS(task) + tg_state_address();
 }
 
 /* The contexts of a task whose storage has just been made, at its address `at`. */
@@ -63,6 +59,15 @@ static __always_inline struct tg_task *tg_make_task(struct task_struct *of)
 	else if (!task->sid)
 		tg_fill_task(task, tg_task_address(of), TG_ADDRESS(of->real_cred));
 	return task;
+}
+
+/* The storage of the current task, if it has any. A plain task has none, or what is just being made
+ * of it; to find that out costs less than to look for storage. */
+static __always_inline struct tg_task *tg_own_task(void)
+{
+	if (tg_find_plain(bpf_get_current_task()))
+		return 0;
+	return bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
 }
 
 /* Whether a task that has this storage, or none, is confined and has lost what was there. */

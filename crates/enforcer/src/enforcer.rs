@@ -111,6 +111,8 @@ pub struct Enforcer {
     shadow: Option<Shadow>,
     /// The program that checks open files, once it was needed.
     revalidation: Vec<Object>,
+    /// Whether a label was written through overlayfs, so that its program is attached.
+    writes_through_overlay: bool,
     /// The objects that enforcement depends on, held open.
     held: Vec<File>,
     /// Contexts of units as the unit files name them, as they are in force, and the messages about them.
@@ -155,7 +157,7 @@ impl Enforcer {
             missing::refuse(&missing, &[])?;
         }
         let descriptors = options.descriptors.unwrap_or_default();
-        let setting = Setting { descriptors, labelled: networks.are_labelled() };
+        let setting = Setting { descriptors, labelled: networks.are_labelled(), overlay: false };
         let needed = attached::needed(&options, setting, &built.policy, &tables, &unconfined)?;
         options.progress.begin("loading programs, which the kernel verifies");
         if options.count {
@@ -257,6 +259,7 @@ impl Enforcer {
             pending: Pending::default(),
             shadow: None,
             revalidation: Vec::new(),
+            writes_through_overlay: false,
             held: Vec::new(),
             units,
             known_units: Vec::new(),

@@ -45,6 +45,10 @@ pub struct Missing {
 /// what an earlier policy has granted.
 pub(crate) const USE: &str = "file_permission";
 
+/// At this hook, an inode gets the label that the daemon writes to its attribute through overlayfs. It is needed from the
+/// first such label on.
+pub(crate) const THROUGH_OVERLAY: &str = "inode_post_setxattr";
+
 /// Of this hook's checks, only these are made by no other hook. Other hooks make the rest (`state.no_lookups`).
 const LOOKUP: (&str, [(&str, &str); 2]) = ("inode_permission", [("dir", "search"), ("sock_file", "write")]);
 
@@ -91,6 +95,8 @@ pub struct Setting {
     pub descriptors: Descriptors,
     /// Whether packets have labels.
     pub labelled: bool,
+    /// Whether the daemon writes labels through overlayfs.
+    pub overlay: bool,
 }
 
 /// The hooks whose programs the policy needs. `unconfined` names the unconfined domains.
@@ -135,6 +141,7 @@ pub(crate) fn omitted(hook: &str, setting: Setting) -> Reason {
             "descriptors are checked when they change hands; each use is checked only while something is held that the policy denies"
         }
         _ if CONNECTIONS.contains(&hook) => "no packet has a label",
+        THROUGH_OVERLAY => "no label was given to a file of an overlayfs yet",
         _ if hook == PACKETS.0 => "no packet has a label, and the policy has no packets checked",
         _ => "this policy denies nothing, and audits nothing, that is checked there",
     };
@@ -154,10 +161,11 @@ fn reasons<'d>(hook: &'d Hook, denials: &'d Denials<'_>, setting: Setting) -> im
 }
 
 /// The reason for a program that does not depend on rules and constraints.
-fn standing(hook: &Hook, denials: &Denials<'_>, Setting { labelled, .. }: Setting) -> Option<Reason> {
+fn standing(hook: &Hook, denials: &Denials<'_>, Setting { labelled, overlay, .. }: Setting) -> Option<Reason> {
     let packets = labelled && (hook.name == PACKETS.0 || WAYS.contains(&hook.name));
     let (kind, text) = match &hook.purpose {
         Purpose::Keeps if CONNECTIONS.contains(&hook.name) && !labelled => return None,
+        Purpose::Keeps if hook.name == THROUGH_OVERLAY && !overlay => return None,
         Purpose::Keeps if CONNECTIONS.contains(&hook.name) => (Kind::Packets, "packets have labels"),
         Purpose::Keeps if !hook.remark.is_empty() => (Kind::Labels, hook.remark),
         Purpose::Keeps | Purpose::Asks { keeps: true, .. } => (Kind::Labels, "labels or subjects are kept there"),

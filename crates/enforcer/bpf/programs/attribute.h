@@ -152,6 +152,7 @@ static __always_inline int tg_become(struct tg_task *task, __u32 sid)
 	tg_make_live(sid);
 	WRITE_ONCE(task->sid, sid);
 	tg_remember_task(bpf_get_current_task(), subject, epoch);
+	tg_forget_row(TG_KEY(bpf_get_current_task_btf()));
 	return 0;
 }
 

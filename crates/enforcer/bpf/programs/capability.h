@@ -7,6 +7,7 @@
 #include "../ask.h"
 #include "../cache.h"
 #include "../credential.h"
+#include "../itself.h"
 #include "../kernel.h"
 #include "../libbpf.h"
 #include "../request.h"
@@ -27,20 +28,28 @@ static __noinline __u64 tg_capable_subject(const struct cred *cred)
 	return tg_is_unconfined(sid) ? sid | TG_UNCONFINED : sid;
 }
 
-/* selinux_capable, cred_has_capability: a capability, in the class for its number and for the
- * user namespace. */
-SEC("lsm/capable")
-int BPF_PROG(capable, const struct cred *cred, struct user_namespace *namespace, int capability,
-	     unsigned int options)
+/* cred_has_capability: a capability, in the class for its number and for the user namespace. */
+static __noinline int tg_check_capable(const struct cred *cred, __u32 initial, __u32 capability,
+				       __u32 options)
 {
 	__u64 subject = tg_capable_subject(cred);
+	__u32 class, second = capability & ~31 ? 1 : 0;
+	struct tg_request request;
 
 	if (subject & TG_UNCONFINED)
 		return 0;
-	int initial = !namespace->level;
-	struct tg_request request = {
+	if (initial) {
+		class = second ? SECCLASS_CAPABILITY2 : SECCLASS_CAPABILITY;
+		tg_learn_to_themselves(second, class, TG_MANAGER_CAPABILITY, &request);
+	} else {
+		class = second ? SECCLASS_CAP2_USERNS : SECCLASS_CAP_USERNS;
+	}
+	if (tg_is_cached(subject, subject & 0xffff, class, 1u << (capability & 31)))
+		return 0;
+	request = (struct tg_request){
 		.source = subject,
 		.target = subject & 0xffff,
+		.class = class,
 		.av = 1u << (capability & 31),
 		.manager = TG_MANAGER_CAPABILITY,
 		.object = TG_OBJECT_CAPABILITY,
@@ -48,11 +57,23 @@ int BPF_PROG(capable, const struct cred *cred, struct user_namespace *namespace,
 		.quiet = options & CAP_OPT_NOAUDIT ? 1 : 0,
 	};
 
-	if (capability & ~31)
-		request.class = initial ? SECCLASS_CAPABILITY2 : SECCLASS_CAP2_USERNS;
-	else
-		request.class = initial ? SECCLASS_CAPABILITY : SECCLASS_CAP_USERNS;
 	return tg_ask(&request);
+}
+
+_Static_assert(TG_ITSELF_CAPABILITY == 0 && TG_ITSELF_CAPABILITY2 == 1, "enforcer.h");
+
+/* selinux_capable. A capability that every confined subject has, it does not matter who uses: that
+ * is the case for most that are tested, because a policy has few subjects that are confined and
+ * privileged at once. */
+SEC("lsm/capable")
+int BPF_PROG(capable, const struct cred *cred, struct user_namespace *namespace, int capability,
+	     unsigned int options)
+{
+	__u32 initial = !namespace->level;
+
+	if (initial && tg_all_may_to_themselves(capability >> 5 & 1, 1u << (capability & 31)))
+		return 0;
+	return tg_check_capable(cred, initial, capability, options);
 }
 
 /* selinux_userns_create */

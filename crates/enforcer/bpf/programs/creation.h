@@ -38,7 +38,7 @@ int BPF_PROG(inode_init_security, struct inode *inode, struct inode *dir, const 
 
 	if (!READ_ONCE(state.labels_new))
 		WRITE_ONCE(state.labels_new, 1);
-	if (TG_IS_NULL_BY(current, address, dir))
+	if (TG_IS_NULL(dir))
 		return -EOPNOTSUPP;
 	tg_note_change(dir->i_sb);
 	struct tg_task *task = bpf_task_storage_get(&tasks, current, 0, 0);
@@ -46,7 +46,7 @@ int BPF_PROG(inode_init_security, struct inode *inode, struct inode *dir, const 
 	__u64 own = tg_task_subject_at(address);
 	struct tg_inode made = {.task_sid = own & 0xffff};
 	__u32 inherited = tg_tell_active(dir, above), class = tg_mode_class(inode->i_mode);
-	int named = !TG_IS_NULL_BY(current, address, qstr) && qstr->len;
+	int named = !TG_IS_NULL(qstr) && qstr->len;
 
 	made.sid = tg_made_before(task, dir, own, class, named ? qstr : 0);
 	if (!made.sid && tg_new_inode_sid(task, own, dir, tg_sid_above(dir, above),
@@ -111,20 +111,37 @@ SEC("lsm/inode_copy_up") int BPF_PROG(inode_copy_up, struct dentry *source, stru
 	return 0;
 }
 
+/* An object in /proc/PID that is no directory, so nothing is labelled by its path, and nobody
+ * depends on: it is plain. Returns whether it has the label now. */
+static __always_inline int tg_label_plainly(struct inode *inode, __u32 sid)
+{
+	struct tg_inode made = {.sid = sid, .flags = TG_INODE_TASK};
+	__u64 plain = tg_find_plain_inode(inode);
+
+	if (plain)
+		return TG_PLAIN_LABEL_SID(plain) == sid;
+	return !bpf_inode_storage_get(&inodes, inode, 0, 0) &&
+	       tg_put_plain_at(TG_ADDRESS(inode), tg_identity_of(inode), TG_PLAIN_LABEL(&made));
+}
+
 /* selinux_task_to_inode: objects in /proc/PID have the label of the process, even after that
  * has changed. Enforcement depends on the daemon, so its oom_score_adj and the like are
  * protected. */
 SEC("lsm/task_to_inode") int BPF_PROG(task_to_inode, struct task_struct *task, struct inode *inode)
 {
-	struct tg_inode *label =
-		bpf_inode_storage_get(&inodes, inode, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	__u32 sid = tg_sid_of(task), before;
+	__u32 sid = tg_sid_of(task), before, vital = tg_is_daemon(task);
+	struct tg_inode *label;
 
+	if (!vital && (inode->i_mode & S_IFMT) != S_IFDIR && tg_label_plainly(inode, sid))
+		return 0;
+	label = tg_label_of(inode);
+	if (!label)
+		label = bpf_inode_storage_get(&inodes, inode, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!label) {
 		tg_failed(TG_FAILED_INODE_STORAGE);
 		return 0;
 	}
-	if (tg_is_daemon(task))
+	if (vital)
 		sid |= TG_SID_SURVIVAL;
 	before = label->sid;
 	if (before == sid)

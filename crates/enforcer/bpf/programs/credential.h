@@ -23,7 +23,7 @@
 
 /* Whether the current task is about to give up its identity, judged by its system call on
  * x86-64 or i386. */
-static __always_inline int tg_gives_up(void)
+static __noinline int tg_gives_up(void)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u32 call = ((struct pt_regs *)bpf_task_pt_regs(task))->orig_ax & ~TG_X32;

@@ -15,6 +15,7 @@
 #include "../made_before.h"
 #include "../maps.h"
 #include "../object.h"
+#include "../plain_inode.h"
 #include "../state.h"
 #include "../subject.h"
 #include "../subvolume.h"
@@ -147,6 +148,17 @@ SEC("lsm/inode_rmdir") int BPF_PROG(inode_rmdir, struct inode *dir, struct dentr
 	return tg_may_remove(dir, dentry);
 }
 
+/* The SID of an object, which is nearly always plain. */
+static __always_inline __u32 tg_moved_sid(struct inode *inode)
+{
+	struct tg_inode *label = bpf_inode_storage_get(&inodes, inode, 0, 0);
+	__u32 sid = label ? label->sid : 0;
+
+	if (!sid)
+		sid = TG_PLAIN_LABEL_SID(tg_find_plain_inode(inode));
+	return sid ? sid : tg_object_of(inode).sid;
+}
+
 /*
  * An object that is found in another directory from now on keeps its label. Nothing is needed
  * for that if the directory has this label: an object without an entry has the label of all
@@ -162,7 +174,7 @@ static __noinline int tg_keep_moved_label(struct dentry *dentry, struct inode *d
 	tg_tell_active(dir, above);
 	if (!inode)
 		return 0;
-	if (above && tg_object_of(inode).sid == above->sid &&
+	if (above && tg_moved_sid(inode) == above->sid &&
 	    (READ_ONCE(state.labelling_complete) || (only_name && inode->i_nlink == 1)))
 		return 0;
 	return tg_pin_label(inode) ? -ENOSPC : 0;

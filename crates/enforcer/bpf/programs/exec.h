@@ -197,7 +197,7 @@ TG_FUNCTION int tg_tell_guard(__u32 sid)
 SEC("lsm/bprm_creds_for_exec") int BPF_PROG(bprm_creds_for_exec, struct linux_binprm *bprm)
 {
 	struct task_struct *current = bpf_get_current_task_btf();
-	struct tg_task *task = bpf_task_storage_get(&tasks, current, 0, 0);
+	struct tg_task *task = tg_own_task();
 	struct inode *inode = bprm->file->f_inode;
 	__u64 subject = tg_task_subject();
 	struct tg_exec exec = {
@@ -260,7 +260,7 @@ static __always_inline void tg_note_exec(__u32 sid)
 SEC("lsm/bprm_committing_creds") int BPF_PROG(bprm_committing_creds, struct linux_binprm *bprm)
 {
 	__u64 epoch = READ_ONCE(state.epoch);
-	struct tg_task *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
+	struct tg_task *task = tg_own_task();
 	__u32 new;
 
 	if (!task) {
@@ -289,6 +289,7 @@ SEC("lsm/bprm_committing_creds") int BPF_PROG(bprm_committing_creds, struct linu
 	task->next_sid = 0;
 	WRITE_ONCE(task->sid, new);
 	tg_remember_task(bpf_get_current_task(), subject, epoch);
+	tg_forget_row(TG_KEY(bpf_get_current_task_btf()));
 	tg_check_shared_table(task, new);
 	return 0;
 }

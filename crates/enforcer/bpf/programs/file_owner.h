@@ -167,7 +167,7 @@ static __always_inline __u32 tg_owner_sid(__u64 key, __u32 uid)
 
 	if (word && word != TG_OWNER_GONE)
 		return word & 0xffff;
-	anchor = tg_anchor();
+	anchor = tg_state_address();
 	if (tg_is_file_gone(key + anchor))
 		return SECINITSID_UNLABELED;
 	__u32 opener = tg_cred_sid((__u64)TG_MEMBER(key + anchor, struct file, f_cred) - anchor);
@@ -213,7 +213,7 @@ static long tg_sweep_owner(void *map, const __u64 *key, struct tg_owner *owner,
 /* Removes the entries of closed files. The daemon runs it, one at a time. */
 SEC("syscall") int sweep(struct tg_inquiry *inquiry)
 {
-	struct tg_sweep sweep = {.anchor = tg_anchor()};
+	struct tg_sweep sweep = {.anchor = tg_state_address()};
 
 	bpf_for_each_map_elem(&owners, tg_sweep_owner, &sweep, 0);
 	inquiry->result = sweep.removed;

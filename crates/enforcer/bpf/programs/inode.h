@@ -49,8 +49,17 @@ static __always_inline __u32 tg_directory_mask_av(int mask)
 	return av;
 }
 
-/* Separate from the most frequent case, because it needs registers that each call would save. */
-static __noinline int tg_check_mask(struct inode *inode, int mask)
+/* What a mask without MAY_APPEND asks for, in the form of the access cache: the same of directories
+ * and of all other inodes. */
+static __always_inline __u32 tg_mask_places(int mask)
+{
+	return (mask & MAY_READ ? FILE__READ : 0) | (mask & MAY_WRITE ? FILE__WRITE : 0) |
+	       (mask & MAY_EXEC ? TG_HOT_EXECUTE : 0);
+}
+
+_Static_assert(FILE__READ == DIR__READ && FILE__WRITE == DIR__WRITE, "classes.txt");
+
+static __always_inline int tg_check_mask(struct inode *inode, int mask)
 {
 	int directory = (inode->i_mode & S_IFMT) == S_IFDIR;
 	__u32 av = directory ? tg_directory_mask_av(mask) : tg_mask_av(mask);
@@ -66,16 +75,28 @@ static __noinline int tg_check_mask(struct inode *inode, int mask)
 	return tg_decide_access(inode, 0, key, av, hot | how);
 }
 
+#define TG_MAY_ANY (MAY_EXEC | MAY_READ | MAY_WRITE | MAY_APPEND)
+
+/* All but the most frequent case. It is a function with the hook's arguments, because what it needs
+ * of registers and of the stack each call of the hook would save. */
+static __noinline int tg_permit(unsigned long long *arguments)
+{
+	struct inode *inode = (void *)arguments[0];
+	int mask = arguments[1];
+
+	if (mask & TG_MAY_ANY && !(mask & MAY_APPEND) &&
+	    tg_is_everybodys(TG_KEY(inode), tg_mask_places(mask)))
+		return 0;
+	return tg_check_mask(inode, mask);
+}
+
 /* selinux_inode_permission */
 SEC("lsm/inode_permission") int BPF_PROG(inode_permission, struct inode *inode, int mask)
 {
-	const int rest = MAY_READ | MAY_WRITE | MAY_APPEND;
-
 	/* Each directory of a path is searched. */
-	if ((mask & (rest | MAY_EXEC)) == MAY_EXEC &&
-	    tg_is_everybodys(TG_KEY(inode), TG_HOT_EXECUTE))
+	if ((mask & TG_MAY_ANY) == MAY_EXEC && tg_is_everybodys(TG_KEY(inode), TG_HOT_EXECUTE))
 		return 0;
-	return tg_check_mask(inode, mask);
+	return tg_permit(ctx);
 }
 
 /* dentry_has_perm */
@@ -164,6 +185,8 @@ SEC("lsm/inode_setattr") int inode_setattr(unsigned long long *ctx)
 	if (av == FILE__SETATTR)
 		return valid & ATTR_UID ? tg_check_owner(dentry)
 					: tg_check_dentry(dentry, FILE__SETATTR);
+	if (av == FILE__WRITE)
+		return tg_check_dentry(dentry, FILE__WRITE);
 	return av ? tg_check_written(dentry, av) : 0;
 }
 
@@ -180,6 +203,11 @@ static __noinline int tg_xattr_kind_of(const char *name)
 	static const union tg_xattr user = {.text = "user."};
 	union tg_xattr given = {};
 
+	/* Most names differ in the first eight bytes, and a string is copied byte by byte. What is
+	 * behind the end of a short name is read as well, and does not matter. */
+	if (!bpf_probe_read_kernel(&given.word[0], sizeof given.word[0], name) &&
+	    given.word[0] != label.word[0])
+		return (given.word[0] ^ user.word[0]) << 24 ? TG_XATTR_OTHER : TG_XATTR_USER;
 	bpf_probe_read_kernel_str(given.text, sizeof given.text, name);
 	if (!((given.word[0] ^ user.word[0]) << 24))
 		return TG_XATTR_USER;

@@ -61,7 +61,7 @@ int BPF_PROG(mmap_file, struct file *file, unsigned long requested, unsigned lon
 {
 	int shared = (flags & MAP_TYPE) == MAP_SHARED;
 
-	if (!file || !TG_KERNEL_ADDRESS(file))
+	if (!file || TG_IS_NULL(file))
 		return tg_is_execmem(0, 0, shared, prot)
 			       ? tg_ask_self(SECCLASS_PROCESS, PROCESS__EXECMEM)
 			       : 0;

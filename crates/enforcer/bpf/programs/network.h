@@ -12,6 +12,7 @@
 #include "../network.h"
 #include "../read.h"
 #include "../request.h"
+#include "../socket_access.h"
 #include "../socket_class.h"
 #include "../socket_label.h"
 #include "../subject.h"
@@ -232,7 +233,8 @@ int BPF_PROG(socket_sendmsg, struct socket *socket, struct msghdr *message, int 
 
 	if (!sk)
 		return 0;
-	int result = tg_send(sk);
+	/* A unix socket sends no packets. */
+	int result = tg_all_may_use(sk, TG_SOCKET_WRITE) ? 0 : tg_send(sk);
 
 	if (result || !(message->msg_flags & MSG_FASTOPEN) || !message->msg_name)
 		return result;

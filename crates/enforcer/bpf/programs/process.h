@@ -4,26 +4,36 @@
 #define TOLLGATE_PROGRAMS_PROCESS_H
 
 #include "../address.h"
+#include "../ask.h"
 #include "../cache.h"
 #include "../compiler.h"
 #include "../credential.h"
+#include "../itself.h"
 #include "../kernel.h"
 #include "../libbpf.h"
 #include "../maps.h"
+#include "../plain_task.h"
 #include "../process.h"
+#include "../request.h"
 #include "../state.h"
 #include "../subject.h"
 #include "../survival.h"
+#include "../task_access.h"
 #include "classes.h"
 #include "enforcer.h"
 
-/* What a child of the current task is, if it is plain (TG_PLAIN); 0: it needs storage. `own` is
- * the storage of the current task, if it has any. */
-static __always_inline __u64 tg_plain_child(const struct tg_task *own)
+/* What a child of the current task, which is at `current`, is if it is plain (TG_PLAIN); 0: it
+ * needs storage. A plain task has no more than that: what a task gets beside it, it gets after it
+ * has stopped being plain (tg_make_task). */
+static __always_inline __u64 tg_plain_child(__u64 current)
 {
-	if (!own)
-		return tg_find_plain(bpf_get_current_task());
-	if (own->flags & ~TG_TASK_MIXED ||
+	__u64 plain = tg_find_plain(current);
+	const struct tg_task *own;
+
+	if (plain)
+		return plain;
+	own = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
+	if (!own || own->flags & ~TG_TASK_MIXED ||
 	    own->exec_sid | own->create_sid | own->key_create_sid | own->socket_create_sid)
 		return 0;
 	return TG_PLAIN(own->sid & 0xffff, own->old_sid & 0xffff);
@@ -40,6 +50,8 @@ static __noinline int tg_copy_task(struct task_struct *child)
 		tg_failed(TG_FAILED_TASK_STORAGE);
 		return -ENOMEM;
 	}
+	/* Of a task that was at this address, and whose end was missed (plain_task.h). */
+	tg_forget_plain(tg_task_address(child));
 	*new = *own;
 	new->next_sid = 0;
 	new->flags &= ~(TG_TASK_MIXED | TG_TASK_REMADE);
@@ -52,24 +64,42 @@ static __noinline int tg_copy_task(struct task_struct *child)
 	return 0;
 }
 
+static __noinline int tg_check_fork(__u32 sid)
+{
+	struct tg_request request;
+
+	tg_learn_to_themselves(TG_ITSELF_PROCESS, SECCLASS_PROCESS, TG_MANAGER_PROCESS, &request);
+	if (tg_is_cached(sid, sid, SECCLASS_PROCESS, PROCESS__FORK))
+		return 0;
+	request = (struct tg_request){
+		.source = sid,
+		.target = sid,
+		.class = SECCLASS_PROCESS,
+		.av = PROCESS__FORK,
+		.manager = TG_MANAGER_PROCESS,
+	};
+
+	return tg_ask(&request);
+}
+
 /* selinux_task_alloc: checks fork. The child is labelled before it runs. */
 SEC("lsm/task_alloc") int BPF_PROG(task_alloc, struct task_struct *child, unsigned long flags)
 {
-	__u64 epoch = READ_ONCE(state.epoch), subject = tg_task_subject();
-	__u64 address = tg_task_address(child);
+	__u64 epoch = READ_ONCE(state.epoch), current = bpf_get_current_task();
+	__u64 subject = tg_task_subject_at(current), address = tg_task_address(child);
 	__u32 sid = subject & 0xffff;
 
+	tg_forget_row(TG_KEY(child));
 	if (sid != TG_SID_MACHINE) {
-		__u64 plain = tg_plain_child(
-			bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0));
+		__u64 plain = tg_plain_child(current);
 
 		if ((!plain || !tg_put_plain(address, plain)) && tg_copy_task(child))
 			return -ENOMEM;
 	}
 	tg_remember_task(address, subject, epoch);
-	if (subject & TG_UNCONFINED)
+	if (subject & TG_UNCONFINED || tg_all_may_to_themselves(TG_ITSELF_PROCESS, PROCESS__FORK))
 		return 0;
-	return tg_ask_process(sid, sid, SECCLASS_PROCESS, PROCESS__FORK);
+	return tg_check_fork(sid);
 }
 
 SEC("lsm/task_free") int BPF_PROG(task_free, struct task_struct *task)
@@ -162,29 +192,44 @@ int BPF_PROG(task_setrlimit, struct task_struct *task, unsigned int resource, st
 	return tg_check_task(task, SECCLASS_PROCESS, PROCESS__SETRLIMIT);
 }
 
-/*
- * selinux_task_kill. With `cred`, a USB device has finished what a process waits for
- * (kill_pid_usb_asyncio). The task that requested this sends the signal, whatever task was
- * interrupted.
- */
+/* A USB device has finished what a process waits for (kill_pid_usb_asyncio). The task that
+ * requested this sends the signal, whatever task was interrupted. */
+static __noinline int tg_kill_for(const struct cred *cred, struct task_struct *task, __u32 av)
+{
+	__u32 sid = tg_cred_sid(TG_ADDRESS(cred));
+	struct tg_request request = {
+		.source = sid,
+		.target = SECINITSID_SECURITY,
+		.class = SECCLASS_SECURITY,
+		.av = SECURITY__SETENFORCE,
+		.manager = TG_MANAGER_OTHER,
+	};
+
+	if (tg_is_unconfined(sid) || (tg_is_daemon(task) && tg_ask(&request)))
+		return tg_is_unconfined(sid) ? 0 : -EACCES;
+	request = (struct tg_request){
+		.source = sid,
+		.target = tg_sid_of(task),
+		.class = SECCLASS_PROCESS,
+		.av = av,
+		.manager = TG_MANAGER_PROCESS,
+	};
+
+	return tg_ask(&request);
+}
+
+/* selinux_task_kill. If every confined subject may send any signal, it does not matter which, and
+ * for whom. */
 SEC("lsm/task_kill")
 int BPF_PROG(task_kill, struct task_struct *task, struct kernel_siginfo *info, int signal,
 	     const struct cred *cred)
 {
-	__u32 av = tg_signal_av(signal);
-
-	if (!TG_IS_NULL(cred)) {
-		__u32 sid = tg_cred_sid(TG_ADDRESS(cred));
-
-		if (tg_is_unconfined(sid))
-			return 0;
-		if (tg_ask_daemon(task, sid))
-			return -EACCES;
-		return tg_ask_process(sid, tg_sid_of(task), SECCLASS_PROCESS, av);
-	}
-	if (signal && tg_check_daemon(task))
-		return -EACCES;
-	return tg_check_task(task, SECCLASS_PROCESS, av);
+	if (tg_all_may_to_task(task, TG_TASK_SIGNALS))
+		return 0;
+	if (!TG_IS_NULL(cred))
+		return tg_kill_for(cred, task, tg_signal_av(signal));
+	return signal ? tg_check_influence(task, SECCLASS_PROCESS, tg_signal_av(signal))
+		      : tg_check_task(task, SECCLASS_PROCESS, PROCESS__SIGNULL);
 }
 
 #define PTRACE_MODE_READ 0x1
@@ -193,10 +238,12 @@ int BPF_PROG(task_kill, struct task_struct *task, struct kernel_siginfo *info, i
 SEC("lsm/ptrace_access_check")
 int BPF_PROG(ptrace_access_check, struct task_struct *task, unsigned int mode)
 {
-	if (mode & PTRACE_MODE_READ)
-		return tg_check_task(task, SECCLASS_FILE, FILE__READ);
-	return tg_check_daemon(task) ? -EACCES
-				     : tg_check_task(task, SECCLASS_PROCESS, PROCESS__PTRACE);
+	__u32 reads = mode & PTRACE_MODE_READ;
+
+	if (tg_all_may_to_task(task, reads ? TG_TASK_READ : PROCESS__PTRACE))
+		return 0;
+	return reads ? tg_check_task(task, SECCLASS_FILE, FILE__READ)
+		     : tg_check_influence(task, SECCLASS_PROCESS, PROCESS__PTRACE);
 }
 
 /* selinux_ptrace_traceme: the parent will trace the current task. */

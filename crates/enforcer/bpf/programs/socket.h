@@ -12,6 +12,7 @@
 #include "../libbpf.h"
 #include "../maps.h"
 #include "../request.h"
+#include "../socket_access.h"
 #include "../socket_class.h"
 #include "../socket_label.h"
 #include "../subject.h"
@@ -35,11 +36,18 @@ static __always_inline int tg_was_granted(const struct tg_sock *own, __u64 subje
 /* sock_has_perm: checks whether the current task may do `av` to a sock. */
 static __noinline int tg_check_sock(struct sock *sk, __u32 av)
 {
-	__u64 epoch = READ_ONCE(state.epoch), subject = tg_subject();
+	__u64 epoch = READ_ONCE(state.epoch), subject = tg_task_subject();
+	__u64 use = av == SOCKET__READ ? TG_USE_READ : av == SOCKET__WRITE ? TG_USE_WRITE : 0;
 
 	if (subject & TG_UNCONFINED)
 		return 0;
 	struct tg_sock *kept = bpf_sk_storage_get(&sockets, sk, 0, 0);
+
+	if (kept && use && tg_was_granted(kept, subject, use))
+		return 0;
+	subject = tg_acting_subject(subject);
+	if (subject & TG_UNCONFINED)
+		return 0;
 	struct tg_request request = {
 		.source = subject,
 		.target = kept ? kept->label.sid : TG_SID_MACHINE,
@@ -54,11 +62,14 @@ static __noinline int tg_check_sock(struct sock *sk, __u32 av)
 		request.allowed = SOCKET__READ | SOCKET__WRITE;
 	else if (tg_ask(&request))
 		return -EACCES;
-	if (kept)
-		tg_remember_uses(&kept->used, subject,
-				 (request.allowed & SOCKET__READ ? TG_USE_READ : 0) |
-					 (request.allowed & SOCKET__WRITE ? TG_USE_WRITE : 0),
-				 epoch);
+	if (!kept)
+		return 0;
+	tg_remember_uses(&kept->used, subject,
+			 (request.allowed & SOCKET__READ ? TG_USE_READ : 0) |
+				 (request.allowed & SOCKET__WRITE ? TG_USE_WRITE : 0),
+			 epoch);
+	if (use)
+		tg_remember_socket_access(&request, sk, epoch);
 	return 0;
 }
 
@@ -235,7 +246,10 @@ int BPF_PROG(socket_post_create, struct socket *socket, int family, int type, in
 {
 	struct sock *sk = socket->sk;
 
-	if (kernel || !sk || (tg_task_subject() & 0xffff) == TG_SID_MACHINE)
+	if (!sk)
+		return 0;
+	tg_forget_row(TG_KEY(sk));
+	if (kernel || (tg_task_subject() & 0xffff) == TG_SID_MACHINE)
 		return 0;
 	if (tg_has_packets(family) && tg_meet_namespace(sk))
 		return -EACCES;
@@ -307,15 +321,9 @@ int BPF_PROG(socket_accept, struct socket *socket, struct socket *accepted)
 SEC("lsm/socket_recvmsg")
 int BPF_PROG(socket_recvmsg, struct socket *socket, void *message, int size, int flags)
 {
-	__u64 subject = tg_task_subject();
 	struct sock *sk = socket->sk;
 
-	if (!sk || subject & TG_UNCONFINED)
-		return 0;
-	struct tg_sock *own = bpf_sk_storage_get(&sockets, sk, 0, 0);
-
-	return own && tg_was_granted(own, subject, TG_USE_READ) ? 0
-								: tg_check_sock(sk, SOCKET__READ);
+	return !sk || tg_all_may_use(sk, TG_SOCKET_READ) ? 0 : tg_check_sock(sk, SOCKET__READ);
 }
 
 SEC("lsm/socket_getsockname") int BPF_PROG(socket_getsockname, struct socket *socket)

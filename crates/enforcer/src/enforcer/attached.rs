@@ -5,7 +5,7 @@ use tollgate_policy::{decide::Tables, model::Policy};
 use crate::{
     enforcer::{Enforcer, EnforcerError, Options},
     generation::Generation,
-    needs::{self, Setting},
+    needs::{self, Setting, THROUGH_OVERLAY},
     programs::{self, Loading},
     survival,
 };
@@ -34,7 +34,11 @@ pub(super) fn needed(
 impl Enforcer {
     /// What decides beside the policy which hooks are needed.
     pub(super) fn setting(&self) -> Setting {
-        Setting { descriptors: self.state.descriptors(), labelled: self.networks.are_labelled() }
+        Setting {
+            descriptors: self.state.descriptors(),
+            labelled: self.networks.are_labelled(),
+            overlay: self.writes_through_overlay,
+        }
     }
 
     /// The hooks that the policy in force or a candidate needs.
@@ -58,6 +62,18 @@ impl Enforcer {
         }
         // From here on the hook checks by itself. While it is not attached, the others check for it.
         self.state.set_no_lookups(!programs::attached(pins)?.iter().any(|hook| hook == LOOKUPS));
+        Ok(())
+    }
+
+    /// Attaches the program that gives an inode the label which is written through overlayfs, before that is done for the
+    /// first time. It stays: where files of an overlayfs are labelled once, more of them are.
+    pub(super) fn attach_for_overlay(&mut self) -> Result<(), EnforcerError> {
+        let own = &self.options.hooks;
+        if self.writes_through_overlay || !own.is_empty() && !own.iter().any(|hook| hook == THROUGH_OVERLAY) {
+            return Ok(());
+        }
+        self.attach(&[THROUGH_OVERLAY.to_owned()])?;
+        self.writes_through_overlay = true;
         Ok(())
     }
 

@@ -220,8 +220,11 @@ impl Enforcer {
         // An object on which enforcement depends stays one.
         let sid = sid | self.label(file)? & TG_SID_SURVIVAL;
         self.learn();
-        let mut maps = self.kernel_maps();
         let overlay = matches!(filesystem, Kind::Overlay { .. });
+        if overlay {
+            self.attach_for_overlay()?;
+        }
+        let mut maps = self.kernel_maps();
         let mut kept = false;
         let mut write = |what: Write<'_>| match what {
             Write::Children(children) => {

@@ -53,7 +53,7 @@ fn need_of(policy: &Policy, hook: &str) -> Need {
 
 /// Packets have no labels.
 fn setting(descriptors: Descriptors) -> Setting {
-    Setting { descriptors, labelled: false }
+    Setting { descriptors, labelled: false, overlay: false }
 }
 
 fn need_where(policy: &Policy, hook: &str, descriptors: Descriptors) -> Need {
@@ -286,6 +286,13 @@ fn needs_what_would_let_packets_leave_without_labels() {
         assert_eq!(need_in(&policy(), hook, labelled).reasons[0].kind, Kind::Packets, "{hook}");
         assert!(!need_of(&policy(), hook).needed(), "{hook}");
     }
+}
+
+#[test]
+fn needs_a_hook_after_attributes_only_for_labels_through_overlayfs() {
+    let overlay = Setting { overlay: true, ..setting(Descriptors::Check) };
+    assert_eq!(need_in(&policy(), "inode_post_setxattr", overlay).reasons[0].kind, Kind::Labels);
+    assert!(!need_of(&policy(), "inode_post_setxattr").needed());
 }
 
 #[test]

@@ -52,7 +52,7 @@ const FILES: [(Group, &[&str]); 4] = [
             "bpf_object.h",
         ],
     ),
-    (Group::Cache, &["cache.h", "ask.h", "admitted.h", "use.h"]),
+    (Group::Cache, &["cache.h", "ask.h", "admitted.h", "use.h", "itself.h", "task_access.h", "socket_access.h"]),
     (
         Group::Tables,
         &[
