@@ -46,7 +46,7 @@ use tracing::error;
 use self::{
     connection::{Come, Connection},
     fleet::{Fleet, FleetError},
-    machine::Machine,
+    machine::{Database, Machine},
     places::{MAX_CONNECTIONS, Place},
 };
 use crate::shares::Holder;
@@ -184,7 +184,7 @@ impl Daemon {
                     return Ok(End::Signal);
                 }
                 Some(Wish::Reread) => {
-                    if let Err(refusal) = machine.reread() {
+                    if let Err(refusal) = machine.reread(Database::Present) {
                         error!("the policy in force stays: {refusal}");
                     }
                 }

@@ -54,7 +54,7 @@ use crate::{
     missing,
     needs::Setting,
     preloaded::Preloaded,
-    programs::{self, Pins},
+    programs::{self, Pins, Place},
     state::State,
     subordinates::Subordinates,
     units::Units,
@@ -185,7 +185,7 @@ impl Enforcer {
         enforcer.label_packets()?;
         enforcer.meet_noted()?;
         enforcer.tell_bare();
-        enforcer.generation.put_in_force(&enforcer.maps.generations, None)?;
+        enforcer.generation.put_in_force(&enforcer.maps.generations, None, Place::put)?;
         enforcer.state.forget();
         enforcer.set_clock();
         enforcer.look_at_units();

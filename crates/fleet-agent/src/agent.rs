@@ -4,7 +4,10 @@ use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::Args;
 use tokio::time::{sleep, timeout};
-use tollgate_fleet::store::{Revision, Store};
+use tollgate_fleet::{
+    Kept,
+    store::{Revision, Store},
+};
 
 use crate::{
     daemon::Daemon,
@@ -19,6 +22,9 @@ use crate::{
 const REST: Duration = Duration::from_millis(200);
 /// How long a node waits after the first failure. It doubles with each further one, up to the store's interval.
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// How long it takes at most to write a file. One that is unfinished for longer is left by an agent that was killed.
+const WRITING: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Args)]
 pub(crate) struct Agent {
@@ -47,6 +53,7 @@ pub(crate) enum Event {
 
 pub(crate) async fn agent(Agent { place, kept, spread, once }: &Agent) -> anyhow::Result<ExitCode> {
     let node = Node::open(kept)?;
+    Kept::open(kept)?.sweep(WRITING)?;
     let (store, daemon) = (place.open(node.name().as_str())?, Daemon { folder: kept.clone() });
     if *once {
         let (seen, looked) = node.look(&store, &daemon).await;
