@@ -1,6 +1,7 @@
 //! `tollgate-fleet`: what an administrator publishes with, and the agent of a node.
 
 mod agent;
+mod ceremony;
 mod daemon;
 mod enforcer;
 mod enrol;
@@ -40,6 +41,10 @@ enum Command {
     Init(keys::Init),
     /// Sign the next version of the root file, with other keys or for a longer time
     Keys(keys::Keys),
+    /// Add a signature to what `--draft` has written, without the store
+    Sign(ceremony::Sign),
+    /// Put into the store what enough keys have signed in turn
+    Submit(ceremony::Submit),
     /// Publish a policy for a group of nodes
     Publish(publish::Publish),
     /// Go to the next stage of a rollout, or stop it
@@ -89,6 +94,8 @@ async fn run(command: &Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Init(arguments) => keys::init(arguments).await,
         Command::Keys(arguments) => keys::keys(arguments).await,
+        Command::Sign(arguments) => ceremony::sign(arguments),
+        Command::Submit(arguments) => ceremony::submit(arguments).await,
         Command::Publish(arguments) => publish::publish(arguments).await,
         Command::Rollout(arguments) => publish::rollout(arguments).await,
         Command::Rollback(arguments) => publish::rollback(arguments).await,

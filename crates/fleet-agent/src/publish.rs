@@ -232,6 +232,9 @@ impl What {
             manifest.progress
         );
         let document = self.signing.sign(manifest)?;
+        if let Some(done) = self.signing.drafts(&document)? {
+            return Ok(done);
+        }
         root.publish.verified(&document).context("no node would believe this")?;
         let (store, bytes) = (self.source.store()?, document.bytes());
         store.put_piece(&document.hash(), &bytes).await?;
