@@ -15,6 +15,7 @@ mod publish;
 mod report;
 mod simulate;
 mod source;
+mod token;
 #[cfg(test)]
 mod walk;
 mod zones;
@@ -51,6 +52,8 @@ enum Command {
     Rollout(publish::Rollout),
     /// Go back at once to the generation that all nodes had before
     Rollback(publish::What),
+    /// Approve a node before it asks: make a token, with which it enrols once
+    Token(token::Token),
     /// Ask, on a node, to belong to the fleet
     Enrol(enrol::Enrol),
     /// Approve a node that has asked
@@ -99,6 +102,7 @@ async fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Publish(arguments) => publish::publish(arguments).await,
         Command::Rollout(arguments) => publish::rollout(arguments).await,
         Command::Rollback(arguments) => publish::rollback(arguments).await,
+        Command::Token(arguments) => token::token(arguments),
         Command::Enrol(arguments) => enrol::enrol(arguments).await,
         Command::Approve(arguments) => enrol::approve(arguments).await,
         Command::Revoke(arguments) => enrol::revoke(arguments).await,

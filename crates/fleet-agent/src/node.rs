@@ -53,13 +53,13 @@ impl Node {
         }
     }
 
-    /// Keeps what this node has asked for, and returns the bytes of its request.
-    pub(crate) fn ask(folder: &Path, key: &SecretKey, request: Request) -> anyhow::Result<Vec<u8>> {
+    /// Keeps what this node has asked for, and returns its request, signed.
+    pub(crate) fn ask(folder: &Path, key: &SecretKey, request: Request) -> anyhow::Result<Signed<Request>> {
         let mut document = Signed::new(request);
         document.sign(key);
         let path = folder.join("request");
         durable::write(&path, 0o600, &document.bytes()).with_context(|| format!("cannot write {}", path.display()))?;
-        Ok(document.bytes())
+        Ok(document)
     }
 
     pub(crate) fn open(folder: &Path) -> anyhow::Result<Self> {

@@ -278,6 +278,42 @@ fn takes_what_several_people_have_signed_in_turn_and_nothing_that_too_few_have()
     fleet.refuses(&next(1), "next1");
 }
 
+#[test]
+fn enrols_by_a_token_once_and_by_no_other_one() {
+    let fleet = Fleet::new();
+    let token = |node: &str, out: &str| format!("token {node} --group web --tokens DIR/tokens --out DIR/{out}");
+    let enrol = |node: &str, kept: &str, token: &str| {
+        format!("enrol {node} STORE --group web --kept DIR/{kept} --token DIR/{token}")
+    };
+    let approve = "approve STORE --sign DIR/approve --tokens DIR/tokens";
+    for node in ["a", "b"] {
+        fleet.does(&token(node, &format!("{node}.token")));
+    }
+    let secret = fs::read_to_string(fleet.path("a.token")).unwrap();
+    let digits = secret.split_whitespace().last().unwrap();
+    assert!(!fs::read_to_string(fleet.path("tokens")).unwrap().contains(digits), "what the administrator keeps is public");
+    fleet.refuses(approve, "no node has asked with a token");
+    fs::copy(fleet.path("a.token"), fleet.path("stolen")).unwrap();
+    fleet.does(&enrol("a", "a", "a.token"));
+    assert!(!fleet.path("a.token").exists(), "it is used");
+    // A token of another node is none.
+    fs::copy(fleet.path("b.token"), fleet.path("b2")).unwrap();
+    fleet.does(&enrol("c", "c", "b2"));
+    fleet.does(approve);
+    fleet.does("publish DIR/one STORE --sign DIR/publish --group web");
+    fleet.does("agent --store DIR/store --kept DIR/a --once");
+    fleet.enforces("a");
+    fleet.does("report STORE --group web");
+    assert_eq!(fs::read_to_string(fleet.path("tokens")).unwrap().lines().count(), 1, "that of b is there still");
+    // Whoever has stolen it comes too late.
+    fleet.does(&enrol("a", "thief", "stolen"));
+    fleet.refuses(approve, "no node has asked with a token");
+    fleet.enforces("a");
+    fleet.does("report STORE --group web");
+    fleet.refuses(&token("d", "b.token"), "exists");
+    fleet.refuses("approve STORE --sign DIR/approve --tokens DIR/one", "no token's line");
+}
+
 const ZONES: &str = r#"
 [[zone]]
 name = "web"
