@@ -81,9 +81,14 @@ impl<'s> Fleet<'s> {
 
     /// A clock that is an hour off is reported as such, and no node is called a liar for it.
     fn check_clocks(&self) {
-        let said = self.command("report --group web").with(1).stdout;
-        let verdicts: Vec<_> = said.lines().filter_map(|line| line.split_ascii_whitespace().nth(1)).collect();
-        assert_eq!(verdicts[1..4], ["converged", "skewed", "skewed"], "{said}");
+        assert_eq!(self.verdicts(), ["converged", "skewed", "skewed"]);
+    }
+
+    /// What the report says of each node.
+    fn verdicts(&self) -> Vec<String> {
+        let said = self.command("report --group web --json").with(1).json();
+        let nodes = said["nodes"].as_array().expect("nodes");
+        nodes.iter().map(|node| node["verdict"].as_str().expect("a verdict").to_owned()).collect()
     }
 
     /// Sets the clocks so many seconds ahead of this machine's.
@@ -121,6 +126,12 @@ impl<'s> Fleet<'s> {
             sleep(Duration::from_secs(1));
         }
         self.figures.push(format!("{policy}: stopped after {:.1} s", begun.elapsed().as_secs_f64()));
+        // It says so itself, soon.
+        while self.verdicts()[0] == "converged" {
+            assert!(begun.elapsed() < Duration::from_secs(600), "nobody is told that the canary has gone back");
+            sleep(Duration::from_secs(1));
+        }
+        self.figures.push(format!("and reported after {:.1} s", begun.elapsed().as_secs_f64()));
         // As long as the canary is without proof, the next stage does not begin.
         self.command("rollout promote --group web --sign publish").with(2);
         for (node, good) in self.nodes.iter_mut().zip(good) {

@@ -17,7 +17,7 @@ use std::{
     },
 };
 
-use libbpf_rs::{MapCore, MapFlags, MapHandle, MapInfo, MapType};
+use libbpf_rs::{MapHandle, MapInfo, MapType};
 use sha2::{Digest, Sha256};
 use tollgate_abi::{
     CLASSES,

@@ -1,19 +1,22 @@
 //! `tollgate-fleet agent`: a node waits for what its fleet publishes, takes it, and says so, for as long as it runs.
 
-use std::{path::PathBuf, process::ExitCode, time::Duration};
+use std::{
+    future,
+    path::PathBuf,
+    pin::pin,
+    process::ExitCode,
+    time::{Duration, Instant},
+};
 
 use clap::Args;
 use tokio::time::{sleep, timeout};
-use tollgate_fleet::{
-    Kept,
-    store::{Revision, Store},
-};
+use tollgate_fleet::{Kept, store::Store};
 
 use crate::{
     daemon::Daemon,
     enforcer::Enforcer,
     input::duration,
-    node::{KEPT, Node},
+    node::{KEPT, Node, Seen},
     output,
     place::Place,
 };
@@ -97,21 +100,32 @@ pub(crate) async fn run<T>(
         let pause = pause + node.share(pause);
         let heard = enforcer.looked(Some(pause + REST + spread), seen.stale);
         hear(looked.and_then(|said| heard.map(|()| said)).map_or_else(Event::Failed, Event::Looked))?;
-        if told(node, store, seen.revision.as_ref(), pause).await {
+        if told(node, store, enforcer, &seen, pause).await {
             hear(Event::Told)?;
             sleep(REST + node.share(spread)).await;
         }
     }
 }
 
-/// Waits until the store says that something is new, and at most so long.
-async fn told(node: &Node, store: &impl Store, revision: Option<&Option<Revision>>, pause: Duration) -> bool {
-    match revision {
-        Some(revision) => timeout(pause, store.changed(&node.head(), revision.as_ref())).await.is_ok(),
-        // The store did not answer.
-        None => {
-            sleep(pause).await;
-            false
+/// Waits until the store says that something is new, or something else is in force, and at most so long. Returns whether the
+/// store said so.
+async fn told(node: &Node, store: &impl Store, enforcer: &impl Enforcer, seen: &Seen, pause: Duration) -> bool {
+    let (end, head) = (Instant::now() + pause, node.head());
+    let mut changed = pin!(async {
+        match &seen.revision {
+            Some(revision) => store.changed(&head, revision.as_ref()).await,
+            // The store did not answer.
+            None => future::pending().await,
+        }
+    });
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        if timeout(left.min(enforcer.interval()), changed.as_mut()).await.is_ok() {
+            return true;
+        }
+        // Whoever promotes a rollout must hear at once that this node has gone back.
+        if Instant::now() >= end || enforcer.has_changed(&seen.enforced) {
+            return false;
         }
     }
 }

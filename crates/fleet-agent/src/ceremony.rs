@@ -124,7 +124,11 @@ async fn submit_root(source: &Source, document: &Signed<Root>) -> anyhow::Result
         Root::first(&bytes).context("more root keys must sign it")?;
         create(source.root_file(), &bytes)?;
     } else {
-        source.root().await?.next(&bytes).context("enough root keys of the present and of the next version must sign")?;
+        source
+            .root()
+            .await?
+            .next(&bytes)
+            .context("enough root keys of the present and of the next version must sign")?;
     }
     source.store()?.put_root(version, &bytes).await?;
     Ok(format!("version {version} of the root file"))

@@ -85,7 +85,8 @@ pub(crate) async fn enrol(Enrol { node, source, group, others, kept, token }: &E
     }
     source.store()?.put(Kind::Request, node, &request.bytes()).await?;
     if let Some(path) = token {
-        fs::remove_file(path).with_context(|| format!("cannot remove {}, which has been used; do it", path.display()))?;
+        fs::remove_file(path)
+            .with_context(|| format!("cannot remove {}, which has been used; do it", path.display()))?;
         output::line(&format!("{node} asks to belong to the fleet, with a token"))?;
         return Ok(ExitCode::SUCCESS);
     }

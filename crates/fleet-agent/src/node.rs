@@ -37,6 +37,8 @@ pub(crate) struct Seen {
     pub(crate) revision: Option<Option<Revision>>,
     /// Why the node does not know what is newest, or could not fetch it; `None`: it does.
     pub(crate) stale: Option<String>,
+    /// What the node has said that it enforces.
+    pub(crate) enforced: Enforced,
 }
 
 impl Node {
@@ -105,7 +107,8 @@ impl Node {
             Err(_) => Ok(()),
         };
         let enforced = enforcer.enforced(&kept, duty);
-        let said = self.say(&kept, enforced.as_ref().cloned().unwrap_or_default(), store).await;
+        seen.enforced = enforced.as_ref().cloned().unwrap_or_default();
+        let said = self.say(&kept, seen.enforced.clone(), store).await;
         let done = taken?;
         offered?;
         enforced?;

@@ -291,7 +291,10 @@ fn enrols_by_a_token_once_and_by_no_other_one() {
     }
     let secret = fs::read_to_string(fleet.path("a.token")).unwrap();
     let digits = secret.split_whitespace().last().unwrap();
-    assert!(!fs::read_to_string(fleet.path("tokens")).unwrap().contains(digits), "what the administrator keeps is public");
+    assert!(
+        !fs::read_to_string(fleet.path("tokens")).unwrap().contains(digits),
+        "what the administrator keeps is public"
+    );
     fleet.refuses(approve, "no node has asked with a token");
     fs::copy(fleet.path("a.token"), fleet.path("stolen")).unwrap();
     fleet.does(&enrol("a", "a", "a.token"));

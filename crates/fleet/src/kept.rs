@@ -103,7 +103,11 @@ impl Kept {
     /// Removes what whoever wrote here has left when it was killed, if it is that old.
     pub fn sweep(&self, age: Duration) -> Result<(), KeptError> {
         let swept = durable::sweep(&self.folder, age).and_then(|_| Shelf::of(&self.folder).sweep(age));
-        let failed = |cause| KeptError::Io { what: "remove what a killed process has left in", path: self.folder.clone(), cause };
+        let failed = |cause| KeptError::Io {
+            what: "remove what a killed process has left in",
+            path: self.folder.clone(),
+            cause,
+        };
         swept.map(drop).map_err(failed)
     }
 

@@ -125,7 +125,11 @@ mod tests {
         let asks = |bytes: &[u8]| voucher().member(bytes, &name("example"), at(0));
         let good = request(member("a", 31), "example", &[31, 41]);
         assert_eq!(asks(&good), Ok(member("a", 31)));
-        assert_eq!(Request::parse(&good).unwrap().member, member("a", 31), "an administrator may compare its key as well");
+        assert_eq!(
+            Request::parse(&good).unwrap().member,
+            member("a", 31),
+            "an administrator may compare its key as well"
+        );
         for (bytes, part) in [
             (request(member("a", 31), "example", &[31]), "signed by 1 of the keys"),
             (request(member("a", 31), "example", &[41]), "signed by 0 of the keys"),

@@ -115,10 +115,12 @@ impl Enforcer {
                 settled.map_err(|cause| EnforcerError::Unsettled { cause: Box::new(cause) })?;
                 Ok(Reloaded { number, invalid })
             }
-            Err(reason) => match self.put_back(previous, |place| put(Way::Back, place)).and_then(|()| self.settle_back(before)) {
-                Ok(()) => Err(EnforcerError::RolledBack { reason }),
-                Err(cause) => Err(EnforcerError::NotPutBack { reason, cause: Box::new(cause) }),
-            },
+            Err(reason) => {
+                match self.put_back(previous, |place| put(Way::Back, place)).and_then(|()| self.settle_back(before)) {
+                    Ok(()) => Err(EnforcerError::RolledBack { reason }),
+                    Err(cause) => Err(EnforcerError::NotPutBack { reason, cause: Box::new(cause) }),
+                }
+            }
         }
     }
 

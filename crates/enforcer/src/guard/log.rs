@@ -100,7 +100,12 @@ impl Log {
     }
 
     /// Puts it in force together with a policy, or puts the one before back with the policy before.
-    pub fn switch(&self, Prepared { next, before, .. }: &Prepared, way: Way, policy: Place<'_>) -> Result<(), GuardError> {
+    pub fn switch(
+        &self,
+        Prepared { next, before, .. }: &Prepared,
+        way: Way,
+        policy: Place<'_>,
+    ) -> Result<(), GuardError> {
         let database = match way {
             Way::Forth => next,
             Way::Back => before,

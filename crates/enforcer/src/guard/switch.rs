@@ -6,8 +6,9 @@ use std::{
 };
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Program};
-use tollgate_abi::guard::tg_guard_switch;
+use tollgate_abi::guard::{tg_guard_own, tg_guard_switch};
 use tollgate_guard::{Class, Database, Mode, Secret};
+use zerocopy::FromBytes;
 
 use super::{Guard, GuardError, table};
 use crate::programs::{self, Place, ProgramsError, refused, run};
@@ -35,6 +36,7 @@ impl Guard {
         let secret = Secret(unsafe { (&raw const (*state).secret).read_volatile() });
         let table = table::make(&programs::map(&self.pins, "guard_template")?, database, secret);
         let table = table.map_err(refused("make the table of the guard's database"))?;
+        self.forget_gone()?;
         self.register_map(&table)?;
         let daemons = database.default_mode(Class::Daemon) != Mode::Off;
         Ok(Loaded { table, daemons: daemons.into(), digest: database.digest().words() })
@@ -83,6 +85,19 @@ impl Guard {
             0 => Ok(()),
             error => Err(failed(io::Error::from_raw_os_error(-error)).into()),
         }
+    }
+
+    /// Forgets earlier tables, which are the guard's own no more than their numbers are anybody's: there is room for some.
+    fn forget_gone(&self) -> Result<(), ProgramsError> {
+        let own = programs::map(&self.pins, "guard_own")?;
+        let is_gone = |key: &Vec<u8>| {
+            let own = tg_guard_own::read_from_bytes(key).ok().filter(|own| own.is_program == 0);
+            own.is_some_and(|own| MapHandle::from_map_id(own.id).is_err())
+        };
+        for key in own.keys().filter(is_gone) {
+            own.delete(&key).map_err(refused("forget a table of the guard's"))?;
+        }
+        Ok(())
     }
 
     fn tables(&self) -> Result<MapHandle, ProgramsError> {

@@ -71,12 +71,7 @@ impl Fleet {
     }
 
     /// Puts a generation in force again; `None`: the policy that the daemon was started with.
-    fn put_back(
-        &self,
-        machine: &mut dyn Machine,
-        good: Option<&Files>,
-        guard: Database<'_>,
-    ) -> Result<(), Refusal> {
+    fn put_back(&self, machine: &mut dyn Machine, good: Option<&Files>, guard: Database<'_>) -> Result<(), Refusal> {
         let Some(Files { policy, beside }) = good else { return machine.reread(guard).map(drop) };
         let policy = File::open(policy).map_err(|cause| unwritten(&cause))?;
         let with = With { network: beside.network.as_deref(), guard };
