@@ -9,7 +9,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
     },
-    thread::{self, sleep},
+    thread::{self, JoinHandle, sleep},
     time::{Duration, Instant},
 };
 
@@ -181,6 +181,7 @@ fn proven(report: &Report) -> [Option<String>; 3] {
 struct Node {
     daemon: Child,
     worker: Worker,
+    watching: JoinHandle<()>,
     /// What it proves under each policy.
     proofs: [[Option<String>; 3]; 2],
     /// By which policy it decides.
@@ -194,15 +195,19 @@ struct Node {
 }
 
 impl Node {
-    /// Lets the node take each policy once, undisturbed.
-    fn new() -> Self {
+    /// Lets the node take each policy once, beside another worker, which goes on until the kills end.
+    fn new(tally: &Arc<Tally>) -> Self {
         sh(&format!("mount -o loop /image /srv; echo > /srv/split; mkdir /manifests; {FLEET}"));
         let daemon = daemon();
         when("the daemon", |_| true);
         sh(MAKE_DATABASES);
+        // Joined only at the end: if a check fails, nobody tells it to end.
+        let watched = Arc::clone(tally);
+        let watching = thread::spawn(move || watched.watch());
         let mut node = Self {
             daemon,
             worker: Worker::start(),
+            watching,
             proofs: Default::default(),
             present: 0,
             highest: [0; 2],
@@ -282,19 +287,21 @@ fn decides_by_one_whole_generation_whenever_agent_and_daemon_are_killed() {
     }
     let seed = fastrand::u64(..);
     println!("seed {seed:#x}");
-    let (mut random, mut node, tally) = (Rng::with_seed(seed), Node::new(), Arc::<Tally>::default());
+    let (mut random, tally) = (Rng::with_seed(seed), Arc::<Tally>::default());
+    let mut node = Node::new(&tally);
     println!("a rollout takes {:?}", node.span);
-    // Joined only at the end: if a check fails, nobody tells it to end.
-    let (watched, mut old, mut new) = (Arc::clone(&tally), 0, 0);
-    let watching = thread::spawn(move || watched.watch());
+    let (mut old, mut new) = (0, 0);
     for turn in 0..KILLS {
-        // In each part of a rollout once, and after its end: beside the decisions it takes longer.
+        // In each part of a rollout once, and after its end.
         let part = (f64::from(turn) + random.f64()) / f64::from(KILLS);
-        let is_new = node.killed_after(node.span.mul_f64(part * 4.0), random.bool());
+        let is_new = node.killed_after(node.span.mul_f64(part * 1.5), random.bool());
         *if is_new { &mut new } else { &mut old } += 1;
+        if (turn + 1) % 20 == 0 {
+            println!("{} kills: {old} old, {new} new", turn + 1);
+        }
     }
     tally.ended.store(true, SeqCst);
-    watching.join().unwrap();
+    node.watching.join().unwrap();
     let mut agent = agent();
     sh(&format!("{REPORT} --wait 120s"));
     let (unfinished, before) = (left("/var/lib/tollgate/accepted"), left("/node"));

@@ -98,7 +98,7 @@ pub(crate) async fn run<T>(
         let pause = if looked.is_ok() { interval } else { PAUSE.saturating_mul(1 << failures.min(16)).min(interval) };
         failures = if looked.is_ok() { 0 } else { failures + 1 };
         let pause = pause + node.share(pause);
-        let heard = enforcer.looked(Some(pause + REST + spread), seen.stale);
+        let heard = enforcer.looked(Some(pause + REST + spread), seen.stale.clone());
         hear(looked.and_then(|said| heard.map(|()| said)).map_or_else(Event::Failed, Event::Looked))?;
         if told(node, store, enforcer, &seen, pause).await {
             hear(Event::Told)?;

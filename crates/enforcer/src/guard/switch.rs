@@ -87,7 +87,7 @@ impl Guard {
         }
     }
 
-    /// Forgets earlier tables, which are the guard's own no more than their numbers are anybody's: there is room for some.
+    /// Forgets tables that are no more: `guard_own` has room for some only.
     fn forget_gone(&self) -> Result<(), ProgramsError> {
         let own = programs::map(&self.pins, "guard_own")?;
         let is_gone = |key: &Vec<u8>| {
