@@ -56,7 +56,9 @@ pub(crate) enum Event {
 
 pub(crate) async fn agent(Agent { place, kept, spread, once }: &Agent) -> anyhow::Result<ExitCode> {
     let node = Node::open(kept)?;
-    Kept::open(kept)?.sweep(WRITING)?;
+    if let Err(cause) = Kept::open(kept).and_then(|kept| kept.sweep(WRITING)) {
+        output::failed(&cause.into());
+    }
     let (store, daemon) = (place.open(node.name().as_str())?, Daemon { folder: kept.clone() });
     if *once {
         let (seen, looked) = node.look(&store, &daemon).await;
