@@ -57,7 +57,8 @@ pub(crate) fn token(arguments: &Token) -> anyhow::Result<ExitCode> {
 
 /// The tokens of a file, a line each.
 pub(crate) fn read(file: &Path) -> anyhow::Result<Vec<Voucher>> {
-    let text = String::from_utf8(input::read(file)?).unwrap_or_default();
+    let text = String::from_utf8(input::read(file)?);
+    let text = text.with_context(|| format!("{} is no file of tokens: name another one", file.display()))?;
     let mut kept = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
         match line.parse() {

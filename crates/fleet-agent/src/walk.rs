@@ -314,7 +314,10 @@ fn enrols_by_a_token_once_and_by_no_other_one() {
     fleet.enforces("a");
     fleet.does("report STORE --group web");
     fleet.refuses(&token("d", "b.token"), "exists");
-    fleet.refuses("approve STORE --sign DIR/approve --tokens DIR/one", "no token's line");
+    fleet.refuses("approve STORE --sign DIR/approve --tokens DIR/one", "is no file of tokens");
+    fleet.refuses("approve STORE --sign DIR/approve --tokens DIR/root.pub", "root.pub:1: no token's line");
+    fleet.refuses("token d --group web --tokens DIR/one --out DIR/d.token", "is no file of tokens");
+    assert!(!fleet.path("d.token").exists() && fs::read(fleet.path("one")).unwrap() == policy("one"));
 }
 
 const ZONES: &str = r#"
