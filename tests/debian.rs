@@ -7,6 +7,8 @@
 mod acts;
 mod documents;
 #[cfg(feature = "long")]
+mod fleet_agent;
+#[cfg(feature = "long")]
 mod guest;
 #[cfg(feature = "long")]
 mod installed;

@@ -193,4 +193,17 @@ struct tg_guard_state {
 	__u32 entered[TG_GUARD_BUCKETS];
 };
 
+/*
+ * What `guard_switch` puts in force: the table of a database, and the policy that belongs to it, if
+ * there is one. Maps are descriptors of the process that runs the program.
+ */
+struct tg_guard_switch {
+	__u32 tables, table, before; /* `guard_tables`; the next table in it, and the present one */
+	__u32 daemons;		     /* tg_guard_state.daemons */
+	__u32 database[TG_GUARD_WORDS];
+	__u32 has_policy;
+	__u32 generations, place, generation; /* a map of maps, a place in it, what comes there */
+	__s32 result;			      /* 0, or an error number below it: nothing is changed */
+};
+
 #endif

@@ -1,5 +1,5 @@
 //! The agent and the daemon are killed at random instants of rollouts. Whenever that is, the node decides by the old
-//! generation or by the new one, whole, and the highest number that it has seen never falls.
+//! generation or by the new one, whole: its policy and its guard's database. The highest number that it has seen never falls.
 
 use std::{
     fs,
@@ -9,12 +9,14 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
     },
-    thread::{self, sleep},
+    thread::{self, JoinHandle, sleep},
     time::{Duration, Instant},
 };
 
 use fastrand::Rng;
 use tollgate_client::{Client, fleet::Report};
+use tollgate_enforcer::guard::Guard;
+use tollgate_guard::{Database, Digest};
 
 use super::{FLEET, REPORT, offer, publish};
 use crate::program::{
@@ -36,8 +38,15 @@ while read -r _; do try reads; try writes; try reads; echo; done
 /// The numbers of the newest manifests that the daemon and the agent have accepted are in these files.
 const KEPT: [&str; 2] = ["/var/lib/tollgate/accepted/newest", "/node/newest"];
 
-/// The policies. Their places here are their names in this file.
+/// The policies, and the guard's databases that belong to them. Their places here are their names in this file.
 const POLICIES: [&str; 2] = ["/one", "/two"];
+const DATABASES: [&str; 2] = ["/learn", "/warn"];
+/// Makes the databases.
+const MAKE_DATABASES: &str = "\
+for mode in learn warn; do
+    tollgate guard save /$mode && tollgate guard mode setuid $mode --database /$mode
+done
+";
 
 /// A confined process that says by which policy the kernel decides.
 struct Worker {
@@ -116,7 +125,22 @@ fn agent() -> Child {
 }
 
 fn daemon() -> Child {
-    start("tollgate", &["enforce", "--foreground", POLICIES[0]])
+    start("tollgate", &["enforce", "--foreground", "--guard", POLICIES[0]])
+}
+
+/// The digest of the guard's database in force, as its programs have it.
+fn guarded_by() -> Option<Digest> {
+    Guard::adopt().unwrap().expect("a guard").database()
+}
+
+fn digest(file: &str) -> Digest {
+    Database::from_bytes(&fs::read(file).unwrap()).unwrap().digest()
+}
+
+/// What killed writers have left below a folder.
+fn left(folder: &str) -> usize {
+    let found = Command::new("find").args([folder, "-name", ".fresh-*"]).output().unwrap();
+    String::from_utf8(found.stdout).unwrap().lines().count()
 }
 
 fn kill(child: &mut Child) {
@@ -157,6 +181,7 @@ fn proven(report: &Report) -> [Option<String>; 3] {
 struct Node {
     daemon: Child,
     worker: Worker,
+    watching: JoinHandle<()>,
     /// What it proves under each policy.
     proofs: [[Option<String>; 3]; 2],
     /// By which policy it decides.
@@ -170,14 +195,19 @@ struct Node {
 }
 
 impl Node {
-    /// Lets the node take each policy once, undisturbed.
-    fn new() -> Self {
+    /// Lets the node take each policy once, beside another worker, which goes on until the kills end.
+    fn new(tally: &Arc<Tally>) -> Self {
         sh(&format!("mount -o loop /image /srv; echo > /srv/split; mkdir /manifests; {FLEET}"));
         let daemon = daemon();
         when("the daemon", |_| true);
+        sh(MAKE_DATABASES);
+        // Joined only at the end: if a check fails, nobody tells it to end.
+        let watched = Arc::clone(tally);
+        let watching = thread::spawn(move || watched.watch());
         let mut node = Self {
             daemon,
             worker: Worker::start(),
+            watching,
             proofs: Default::default(),
             present: 0,
             highest: [0; 2],
@@ -193,12 +223,13 @@ impl Node {
             kill(&mut agent);
             (node.proofs[place], node.present) = (proven(&report), place);
             assert_eq!((node.worker.ask(), node.numbers()), (Decided::By(place), [published; 2]));
+            assert_eq!(guarded_by(), Some(digest(DATABASES[place])));
         }
         node
     }
 
     fn publish(&mut self, place: usize) {
-        publish(POLICIES[place], "");
+        publish(POLICIES[place], &format!("--guard {}", DATABASES[place]));
         self.published += 1;
         sh(&format!("cp /store/current/web /manifests/{}", self.published));
     }
@@ -221,7 +252,8 @@ impl Node {
         both.into_iter().for_each(kill);
         // Nobody changes anything now: programs decide alone.
         let decided = self.worker.ask();
-        assert!([old, new].map(Decided::By).contains(&decided), "without a daemon: {decided:?}");
+        let Decided::By(place) = decided else { panic!("without a daemon: {decided:?}") };
+        assert_eq!(guarded_by(), Some(digest(DATABASES[place])), "guard and policy, without a daemon, after {pause:?}");
         self.daemon = daemon();
         let report = when("the next daemon", |_| true);
         let decided = self.worker.ask();
@@ -255,21 +287,26 @@ fn decides_by_one_whole_generation_whenever_agent_and_daemon_are_killed() {
     }
     let seed = fastrand::u64(..);
     println!("seed {seed:#x}");
-    let (mut random, mut node, tally) = (Rng::with_seed(seed), Node::new(), Arc::<Tally>::default());
+    let (mut random, tally) = (Rng::with_seed(seed), Arc::<Tally>::default());
+    let mut node = Node::new(&tally);
     println!("a rollout takes {:?}", node.span);
-    // Joined only at the end: if a check fails, nobody tells it to end.
-    let (watched, mut old, mut new) = (Arc::clone(&tally), 0, 0);
-    let watching = thread::spawn(move || watched.watch());
+    let (mut old, mut new) = (0, 0);
     for turn in 0..KILLS {
-        // In each part of a rollout once, and after its end: beside the decisions it takes longer.
+        // In each part of a rollout once, and after its end.
         let part = (f64::from(turn) + random.f64()) / f64::from(KILLS);
-        let is_new = node.killed_after(node.span.mul_f64(part * 4.0), random.bool());
+        let is_new = node.killed_after(node.span.mul_f64(part * 1.5), random.bool());
         *if is_new { &mut new } else { &mut old } += 1;
+        if (turn + 1) % 20 == 0 {
+            println!("{} kills: {old} old, {new} new", turn + 1);
+        }
     }
     tally.ended.store(true, SeqCst);
-    watching.join().unwrap();
+    node.watching.join().unwrap();
     let mut agent = agent();
     sh(&format!("{REPORT} --wait 120s"));
+    let (unfinished, before) = (left("/var/lib/tollgate/accepted"), left("/node"));
+    println!("files that killed writers left: {unfinished} of the daemon, {before} of the agent in its last minute");
+    assert_eq!(unfinished, 0);
     let (settled, torn) = (tally.settled.load(SeqCst), tally.torn.load(SeqCst));
     let figure = format!(
         "{KILLS} kills: {old} times the old generation, {new} times the new one; {torn} of {} decisions torn; number {}",
@@ -293,7 +330,7 @@ fn in_guest(test: impl Fn()) {
         policies: &[(&[all.clone(), one], POLICIES[0]), (&[all, two], POLICIES[1])],
         files: &[(&scratch.program(), "/bin/tollgate"), (&fleet, "/bin/tollgate-fleet")],
         processors: 2,
-        timeout: if cfg!(feature = "long") { 3000 } else { 900 },
+        timeout: if cfg!(feature = "long") { 7200 } else { 900 },
         share_srv: false,
         tests: &[name(&test)],
     };

@@ -4,7 +4,7 @@ use std::{
     io::{BufRead, BufReader, Write},
     net::{TcpListener, TcpStream},
     path::Path,
-    time::Duration,
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use serde_json::Value;
@@ -113,11 +113,16 @@ impl Node {
         output
     }
 
-    /// Enforces, with its clock so many seconds behind, and asks to belong to the fleet. Returns the digits of its key.
-    pub(super) fn enrol(&mut self, behind: u32, also: &str) -> String {
+    /// Sets its clock, which is then so many seconds ahead of this machine's.
+    pub(super) fn set_clock(&mut self, ahead: i64) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+        self.does(&format!("date -s @{}", now.cast_signed() + ahead));
+    }
+
+    /// Enforces, and asks to belong to the fleet. Returns the digits of its key.
+    pub(super) fn enrol(&mut self, also: &str) -> String {
         let name = self.name.clone();
         let groups = if also.is_empty() { String::new() } else { format!("groups = [\\\"{also}\\\"]\\n") };
-        self.does(&format!("date -s @$(($(date +%s) - {behind}))"));
         self.does(&format!(
             "printf 'node = \"{name}\"\\ngroup = \"web\"\\n' >/etc/tollgate/fleet/node; printf \"{groups}\" >>/etc/tollgate/fleet/node"
         ));

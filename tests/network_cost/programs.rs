@@ -92,7 +92,7 @@ impl Datapath {
         let mut table = table::of(&networks(scratch), &generation.policy, &mut Unnumbered).unwrap();
         table.seal.generation = generation.policy_number();
         generation.put_datapath(&table);
-        generation.put_in_force(&map("generations"), None).unwrap();
+        generation.put_in_force(&map("generations"), None, |place| place.put()).unwrap();
         let state = State::new(map(".bss")).unwrap();
         state.initialise(0, sid);
         state.set_enforcing(true);

@@ -71,7 +71,7 @@ impl Scratch {
         path
     }
 
-    /// The TMPDIR of the programs that run in it, and of no others.
+    /// Where the programs that run in it have their temporary folders, and no others.
     pub(crate) fn temporary(&self) -> PathBuf {
         self.path("tmp")
     }
@@ -96,13 +96,18 @@ impl Scratch {
     /// Starts a command; its streams go to files, because a pipe could fill.
     pub(crate) fn start(&self, mut command: Command) -> Running {
         let streams = tempfile::tempdir_in(self.folder.path()).expect("make a folder for the streams");
+        // Of its own, so that what it leaves behind is told from what others have that still run. The name is short: there are
+        // sockets below it, whose paths have 107 bytes at most.
+        let temporary = tempfile::Builder::new().prefix("").rand_bytes(3).tempdir_in(self.temporary());
+        let temporary = temporary.expect("make a folder for temporary files");
+        command.env("TMPDIR", temporary.path());
         let open = |name: &str| File::create(streams.path().join(name)).expect("make a file for a stream");
         command.stdin(Stdio::null()).stdout(open("stdout")).stderr(open("stderr"));
         // A process group of its own, which gets signals as from a terminal's Ctrl-C.
         command.process_group(0);
         let words = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
         let child = command.spawn().expect("start the program");
-        Running { child, words, streams, started: Instant::now(), temporary: self.temporary() }
+        Running { child, words, streams, started: Instant::now(), temporary }
     }
 
     /// Runs the program to its end.
@@ -123,7 +128,8 @@ pub(crate) struct Running {
     words: Vec<String>,
     streams: TempDir,
     started: Instant,
-    temporary: PathBuf,
+    /// Its TMPDIR.
+    temporary: TempDir,
 }
 
 impl Running {
@@ -193,7 +199,7 @@ impl Running {
         }
     }
 
-    /// Waits for its end. Nothing may be left then: no process with its temporary folder in the environment, no file there.
+    /// Waits for its end. Nothing may be left then: no process with its temporary folder in its command line, no file there.
     pub(crate) fn finish(mut self) -> Ended {
         let started = Instant::now();
         let processor = self.until_ended();
@@ -206,10 +212,10 @@ impl Running {
             stderr: self.stderr(),
             took: started.elapsed(),
         };
-        let place = self.temporary.to_string_lossy().into_owned();
+        let place = word(self.temporary.path()).to_owned();
         let left: Vec<String> = processes().map(command_line).filter(|line| line.contains(&place)).collect();
         assert!(left.is_empty(), "processes were left behind: {left:?}\n{}", ended.stderr);
-        let files: Vec<PathBuf> = entries(&self.temporary);
+        let files: Vec<PathBuf> = entries(self.temporary.path());
         assert!(files.is_empty(), "files were left behind: {files:?}\n{}", ended.stderr);
         ended
     }

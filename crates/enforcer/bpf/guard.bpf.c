@@ -4,6 +4,7 @@
 #include "guard/exec.h"
 #include "guard/files.h"
 #include "guard/identity.h"
+#include "guard/switch.h"
 #include "guard/system.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

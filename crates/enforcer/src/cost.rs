@@ -150,7 +150,7 @@ impl Bench {
         let object = load_programs()?;
         let map = |name: &str| find_map(&object, name);
         let generation = Generation::prepare(1, built, &[], &map("generation_template")?)?;
-        generation.put_in_force(&map("generations")?, None)?;
+        generation.put_in_force(&map("generations")?, None, |place| place.put())?;
         let state = State::new(map("bss")?).map_err(kernel("map the programs' variables"))?;
         let cost = Mapping::new(map("cost")?).map_err(kernel("map the questions"))?;
         state.initialise(0, 0);

@@ -46,7 +46,7 @@ use tracing::error;
 use self::{
     connection::{Come, Connection},
     fleet::{Fleet, FleetError},
-    machine::{Machine, Ready},
+    machine::{Database, Machine, Ready},
     places::{MAX_CONNECTIONS, Place},
 };
 use crate::shares::Holder;
@@ -184,7 +184,7 @@ impl Daemon {
                     return Ok(End::Signal);
                 }
                 Some(Wish::Reread) => {
-                    if let Err(refusal) = machine.reread() {
+                    if let Err(refusal) = machine.reread(Database::Present) {
                         error!("the policy in force stays: {refusal}");
                     }
                 }
@@ -227,7 +227,8 @@ impl Daemon {
             other => drop(other?),
         }
         let [signalled, called] = [&waited[0], &waited[1]].map(has_come);
-        let ready = own.iter().zip(&waited[2..]).filter(|(_, waited)| has_come(waited)).map(|(wake, _)| *wake).collect();
+        let ready =
+            own.iter().zip(&waited[2..]).filter(|(_, waited)| has_come(waited)).map(|(wake, _)| *wake).collect();
         let mut buffer = [0; 64];
         if signalled {
             while wire::receive(signals, &mut buffer, MsgFlags::MSG_DONTWAIT)?.is_some_and(|came| came.length > 0) {}

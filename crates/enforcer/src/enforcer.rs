@@ -71,7 +71,7 @@ pub(crate) use maps::{began, task_of};
 use mounted::Mounted;
 pub use object::Known;
 pub use options::{NoteFolder, Options};
-pub use reload::Reloaded;
+pub use reload::{Put, Reloaded};
 use revocation::Pending;
 use services::Memory;
 use shadow::Shadow;
@@ -187,7 +187,7 @@ impl Enforcer {
         enforcer.label_packets()?;
         enforcer.meet_noted()?;
         enforcer.tell_bare();
-        enforcer.generation.put_in_force(&enforcer.maps.generations, None)?;
+        enforcer.generation.put_in_force(&enforcer.maps.generations, None, |place| place.put())?;
         enforcer.state.forget();
         enforcer.set_clock();
         enforcer.look_at_units();

@@ -17,7 +17,7 @@ use std::{
     },
 };
 
-use libbpf_rs::{MapCore, MapFlags, MapHandle, MapInfo, MapType};
+use libbpf_rs::{MapHandle, MapInfo, MapType};
 use sha2::{Digest, Sha256};
 use tollgate_abi::{
     CLASSES,
@@ -34,7 +34,11 @@ use tollgate_policy::{
     model::{HandleUnknown, Policy},
 };
 
-use crate::{contexts::Sid, mapping::Mapping, programs};
+use crate::{
+    contexts::Sid,
+    mapping::Mapping,
+    programs::{self, Place},
+};
 
 /// The policy capabilities that object managers look at, in the order of `enum tg_policycap`.
 pub(crate) const CAPABILITIES: [&str; 14] = [
@@ -388,20 +392,27 @@ impl Generation {
         &self.map
     }
 
-    /// Puts the generation in force, by switching one index of `generations`. Contexts that the kernel gave SIDs
+    /// Puts the generation in force, by switching one index of `generations` with `put`. Contexts that the kernel gave SIDs
     /// meanwhile are translated from `previous`.
-    pub fn put_in_force(&self, generations: &MapHandle, previous: Option<&Generation>) -> Result<(), GenerationError> {
+    pub fn put_in_force(
+        &self,
+        generations: &MapHandle,
+        previous: Option<&Generation>,
+        put: impl FnOnce(Place<'_>) -> libbpf_rs::Result<()>,
+    ) -> Result<(), GenerationError> {
         if let Some(previous) = previous {
             previous.put(generations, TG_BEFORE)?;
         }
-        self.put(generations, TG_IN_FORCE)
+        put(self.at(generations, TG_IN_FORCE)).map_err(|cause| GenerationError::Map { cause })
     }
 
     /// Puts the generation at one of the places of `generations` (`enum tg_which`).
     pub fn put(&self, generations: &MapHandle, which: u32) -> Result<(), GenerationError> {
-        let descriptor = self.map.as_fd().as_raw_fd().to_ne_bytes();
-        let put = generations.update(&which.to_ne_bytes(), &descriptor, MapFlags::ANY);
-        put.map_err(|cause| GenerationError::Map { cause })
+        self.at(generations, which).put().map_err(|cause| GenerationError::Map { cause })
+    }
+
+    fn at<'p>(&'p self, maps: &'p MapHandle, number: u32) -> Place<'p> {
+        Place { maps, number, map: &self.map }
     }
 }
 

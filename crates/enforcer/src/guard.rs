@@ -9,14 +9,12 @@ mod log;
 mod named;
 mod running;
 mod status;
+mod switch;
 mod table;
 
 use std::{
     fs, io,
-    os::{
-        fd::{AsFd, AsRawFd},
-        unix::fs::MetadataExt,
-    },
+    os::{fd::AsFd, unix::fs::MetadataExt},
     path::PathBuf,
     sync::atomic::{AtomicU32, AtomicU64, Ordering},
 };
@@ -27,13 +25,14 @@ use tollgate_abi::{
     bytes_of,
     guard::{tg_guard_event, tg_guard_own, tg_guard_state},
 };
-use tollgate_guard::{Class, Database, Digest, Mode, Secret};
+use tollgate_guard::{Database, Digest};
 use tracing::warn;
 use zerocopy::FromBytes;
 
 pub use self::{
     canary::{Canary, Finding},
-    log::{KEPT, LOG, Log, Own, Register, read},
+    log::{KEPT, LOG, Log, Own, Prepared, Register, read},
+    switch::Loaded,
 };
 use crate::{
     events::Ring,
@@ -221,27 +220,6 @@ impl Guard {
             let path = self.pins.inquiry(ADOPT);
             fs::read(&path).map_err(|cause| ProgramsError::Pins { path, cause })?;
         }
-    }
-
-    /// Puts a database in force, whole or not at all.
-    pub fn put_in_force(&self, database: &Database) -> Result<(), GuardError> {
-        let state = self.state.get();
-        // SAFETY: the member lies in the mapping, and was written before any program was attached.
-        let secret = Secret(unsafe { (&raw const (*state).secret).read_volatile() });
-        let table = table::make(&programs::map(&self.pins, "guard_template")?, database, secret);
-        let table = table.map_err(refused("make the table of the guard's database"))?;
-        self.register_map(&table)?;
-        let (tables, descriptor) =
-            (programs::map(&self.pins, "guard_tables")?, table.as_fd().as_raw_fd().to_ne_bytes());
-        let put = tables.update(&0_u32.to_ne_bytes(), &descriptor, MapFlags::ANY);
-        put.map_err(refused("put the guard's database in force"))?;
-        let daemons = database.default_mode(Class::Daemon) != Mode::Off;
-        // SAFETY: both members lie in the mapping. The programs read the first one at once, and never the second one.
-        unsafe {
-            AtomicU32::from_ptr(&raw mut (*state).daemons).store(daemons.into(), Ordering::SeqCst);
-            (&raw mut (*state).database).write_volatile(database.digest().words());
-        }
-        Ok(())
     }
 
     /// The digest of the database in force; `None`: it is just being put in force.

@@ -3,15 +3,15 @@
 
 use std::{
     io,
-    os::fd::{AsRawFd, BorrowedFd, OwnedFd},
+    os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
 };
 
-use libbpf_rs::{Program, libbpf_sys};
+use libbpf_rs::Program;
 use tollgate_abi::enforcer::tg_inquiry;
 
 use crate::{
     contexts::Sid,
-    programs::{Pins, ProgramsError},
+    programs::{Pins, ProgramsError, run},
 };
 
 /// The question could not be asked. Then nothing is granted.
@@ -40,17 +40,7 @@ impl Inquiry {
 
     /// Runs the program on `inquiry`, which holds the answer afterwards.
     fn put(&self, inquiry: &mut tg_inquiry) -> Result<(), InquiryError> {
-        let mut options = libbpf_sys::bpf_test_run_opts {
-            sz: size_of::<libbpf_sys::bpf_test_run_opts>() as _,
-            ctx_in: (&raw mut *inquiry).cast(),
-            ctx_size_in: size_of::<tg_inquiry>() as _,
-            ..Default::default()
-        };
-        // SAFETY: the descriptor is open, and the kernel reads and writes `ctx_size_in` bytes at `ctx_in`, no more.
-        match unsafe { libbpf_sys::bpf_prog_test_run_opts(self.program.as_raw_fd(), &raw mut options) } {
-            0 => Ok(()),
-            error => Err(InquiryError { program: self.name, cause: io::Error::from_raw_os_error(-error) }),
-        }
+        run(self.program.as_fd(), inquiry).map_err(|cause| InquiryError { program: self.name, cause })
     }
 }
 

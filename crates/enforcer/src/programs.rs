@@ -9,6 +9,8 @@ mod cgroup;
 mod compiled;
 mod links;
 mod load;
+mod place;
+mod run;
 
 use std::{
     collections::HashSet,
@@ -38,6 +40,8 @@ pub(crate) use compiled::{are_for, capacity};
 pub use links::{attach, attached, detach, is_attached, pinned, unpin};
 pub(crate) use links::{left_by_another_build, link, of_this_build};
 pub use load::{Loading, load};
+pub use place::{Place, Way};
+pub(crate) use run::run;
 
 /// The map of recorded checks, and its size.
 const RECORD: &str = "checks";

@@ -13,10 +13,9 @@ use std::{
 use nix::unistd::gettid;
 use tollgate_abi::enforcer::{
     TG_ACCESS_ROWS, TG_ACCESS_SID, TG_ACCESS_WAYS, TG_AVC_ENTRIES, TG_CHANGED, TG_FAILED_SHADOW, TG_FAILURES,
-    TG_INODE_INTERVAL_MAX, TG_INODE_INTERVAL_MIN,
-    TG_ITSELF, TG_LABELS_OF_PACKETS, TG_LIVE, TG_LIVE_COMING, TG_MANAGERS, TG_STATISTICS_COUNTED,
-    TG_STATISTICS_RECORDED, TG_TASK_ENTRIES, TG_TRANSITION_ENTRIES, tg_btrfs, tg_failure, tg_fullness, tg_state,
-    tg_statistics, tg_unlabelled,
+    TG_INODE_INTERVAL_MAX, TG_INODE_INTERVAL_MIN, TG_ITSELF, TG_LABELS_OF_PACKETS, TG_LIVE, TG_LIVE_COMING,
+    TG_MANAGERS, TG_STATISTICS_COUNTED, TG_STATISTICS_RECORDED, TG_TASK_ENTRIES, TG_TRANSITION_ENTRIES, tg_btrfs,
+    tg_failure, tg_fullness, tg_state, tg_statistics, tg_unlabelled,
 };
 use tollgate_client::descriptors::Descriptors;
 

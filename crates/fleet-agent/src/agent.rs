@@ -1,16 +1,22 @@
 //! `tollgate-fleet agent`: a node waits for what its fleet publishes, takes it, and says so, for as long as it runs.
 
-use std::{path::PathBuf, process::ExitCode, time::Duration};
+use std::{
+    future,
+    path::PathBuf,
+    pin::pin,
+    process::ExitCode,
+    time::{Duration, Instant},
+};
 
 use clap::Args;
 use tokio::time::{sleep, timeout};
-use tollgate_fleet::store::{Revision, Store};
+use tollgate_fleet::{Kept, store::Store};
 
 use crate::{
     daemon::Daemon,
     enforcer::Enforcer,
     input::duration,
-    node::{KEPT, Node},
+    node::{KEPT, Node, Seen},
     output,
     place::Place,
 };
@@ -19,6 +25,9 @@ use crate::{
 const REST: Duration = Duration::from_millis(200);
 /// How long a node waits after the first failure. It doubles with each further one, up to the store's interval.
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// How long it takes at most to write a file. One that is unfinished for longer is left by an agent that was killed.
+const WRITING: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Args)]
 pub(crate) struct Agent {
@@ -47,6 +56,9 @@ pub(crate) enum Event {
 
 pub(crate) async fn agent(Agent { place, kept, spread, once }: &Agent) -> anyhow::Result<ExitCode> {
     let node = Node::open(kept)?;
+    if let Err(cause) = Kept::open(kept).and_then(|kept| kept.sweep(WRITING)) {
+        output::failed(&cause.into());
+    }
     let (store, daemon) = (place.open(node.name().as_str())?, Daemon { folder: kept.clone() });
     if *once {
         let (seen, looked) = node.look(&store, &daemon).await;
@@ -88,23 +100,34 @@ pub(crate) async fn run<T>(
         let pause = if looked.is_ok() { interval } else { PAUSE.saturating_mul(1 << failures.min(16)).min(interval) };
         failures = if looked.is_ok() { 0 } else { failures + 1 };
         let pause = pause + node.share(pause);
-        let heard = enforcer.looked(Some(pause + REST + spread), seen.stale);
+        let heard = enforcer.looked(Some(pause + REST + spread), seen.stale.clone());
         hear(looked.and_then(|said| heard.map(|()| said)).map_or_else(Event::Failed, Event::Looked))?;
-        if told(node, store, seen.revision.as_ref(), pause).await {
+        if told(node, store, enforcer, &seen, pause).await {
             hear(Event::Told)?;
             sleep(REST + node.share(spread)).await;
         }
     }
 }
 
-/// Waits until the store says that something is new, and at most so long.
-async fn told(node: &Node, store: &impl Store, revision: Option<&Option<Revision>>, pause: Duration) -> bool {
-    match revision {
-        Some(revision) => timeout(pause, store.changed(&node.head(), revision.as_ref())).await.is_ok(),
-        // The store did not answer.
-        None => {
-            sleep(pause).await;
-            false
+/// Waits until the store says that something is new, or something else is in force, and at most so long. Returns whether the
+/// store said so.
+async fn told(node: &Node, store: &impl Store, enforcer: &impl Enforcer, seen: &Seen, pause: Duration) -> bool {
+    let (end, head) = (Instant::now() + pause, node.head());
+    let mut changed = pin!(async {
+        match &seen.revision {
+            Some(revision) => store.changed(&head, revision.as_ref()).await,
+            // The store did not answer.
+            None => future::pending().await,
+        }
+    });
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        if timeout(left.min(enforcer.interval()), changed.as_mut()).await.is_ok() {
+            return true;
+        }
+        // Whoever promotes a rollout must hear at once that this node has gone back.
+        if Instant::now() >= end || enforcer.has_changed(&seen.enforced) {
+            return false;
         }
     }
 }

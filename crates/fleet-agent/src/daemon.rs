@@ -23,6 +23,9 @@ const PARTS: [&str; 3] = ["guard", "network", "sanity"];
 /// How much of a cause the daemon is told, in characters: a request has room for it.
 const MAX_CAUSE: usize = 1000;
 
+/// How often to look whether the daemon has gone back from what it took. It hashes its tables for that.
+const INTERVAL: Duration = Duration::from_secs(10);
+
 /// The daemon of this machine, if one runs that belongs to the fleet.
 pub(crate) struct Daemon {
     /// Where the node keeps what it has accepted.
@@ -54,18 +57,18 @@ impl Enforcer for Daemon {
         Ok(daemon.looked(Looked { next: next.map(|next| next.as_secs() + 1), cause })?)
     }
 
+    fn has_changed(&self, since: &Enforced) -> bool {
+        // One that does not answer now is heard of at the next look.
+        enforced()
+            .is_ok_and(|now| (now.generation, now.tables, now.mode) != (since.generation, since.tables, since.mode))
+    }
+
+    fn interval(&self) -> Duration {
+        INTERVAL
+    }
+
     fn enforced(&self, _: &Kept, _: Option<Duty>) -> anyhow::Result<Enforced> {
-        let Some((_, report)) = connect()? else { return Ok(Enforced::default()) };
-        let generation = known(report.generation.as_deref());
-        Ok(Enforced {
-            generation,
-            tables: generation.and(known(report.tables.as_deref())),
-            mode: known(report.mode.as_deref()),
-            hooks: report.hooks,
-            unenforced: report.unenforced,
-            failures: report.failures,
-            denials: report.denials,
-        })
+        enforced()
     }
 }
 
@@ -83,6 +86,21 @@ impl Daemon {
             })
             .collect()
     }
+}
+
+/// What the daemon enforces.
+fn enforced() -> anyhow::Result<Enforced> {
+    let Some((_, report)) = connect()? else { return Ok(Enforced::default()) };
+    let generation = known(report.generation.as_deref());
+    Ok(Enforced {
+        generation,
+        tables: generation.and(known(report.tables.as_deref())),
+        mode: known(report.mode.as_deref()),
+        hooks: report.hooks,
+        unenforced: report.unenforced,
+        failures: report.failures,
+        denials: report.denials,
+    })
 }
 
 fn is_done(report: &Report, manifest: &Manifest, duty: Option<Duty>) -> bool {

@@ -33,6 +33,12 @@ pub(crate) trait Enforcer {
     /// know what is newest.
     fn looked(&self, next: Option<Duration>, cause: Option<String>) -> anyhow::Result<()>;
 
+    /// Whether something else is in force by now: a node may go back by itself.
+    fn has_changed(&self, since: &Enforced) -> bool;
+
+    /// How often that is looked for.
+    fn interval(&self) -> Duration;
+
     /// What is in force.
     fn enforced(&self, kept: &Kept, duty: Option<Duty>) -> anyhow::Result<Enforced>;
 }

@@ -74,7 +74,11 @@ pub(crate) async fn init(Init { fleet, keys: Keys { source, signing, roles } }: 
         publish: role("--publish-key", &roles.publish_key, roles.publish_threshold, None)?,
         approve: role("--approve-key", &roles.approve_key, roles.approve_threshold, None)?,
     };
-    let bytes = signing.sign(root)?.bytes();
+    let document = signing.sign(root)?;
+    if let Some(done) = signing.drafts(&document)? {
+        return Ok(done);
+    }
+    let bytes = document.bytes();
     Root::first(&bytes).context("name the secret root keys to --sign")?;
     create(source.root_file(), &bytes)?;
     source.store()?.put_root(1, &bytes).await?;
@@ -98,7 +102,11 @@ pub(crate) async fn keys(Keys { source, signing, roles }: &Keys) -> anyhow::Resu
         approve: role("--approve-key", &roles.approve_key, roles.approve_threshold, Some(&present.approve))?,
     };
     let version = next.version;
-    let bytes = signing.sign(next)?.bytes();
+    let document = signing.sign(next)?;
+    if let Some(done) = signing.drafts(&document)? {
+        return Ok(done);
+    }
+    let bytes = document.bytes();
     present.next(&bytes).context("enough root keys of the present and of the next version must --sign")?;
     source.store()?.put_root(version, &bytes).await?;
     output::line(&format!(
@@ -127,8 +135,8 @@ fn public(path: &Path) -> anyhow::Result<PublicKey> {
     }
 }
 
-/// Writes a file that must not exist yet: another root file would be lost.
-fn create(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+/// Writes a file that must not exist yet: another one would be lost.
+pub(crate) fn create(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     let written = OpenOptions::new().write(true).create_new(true).open(path).and_then(|mut file| {
         file.write_all(bytes)?;
         file.sync_all()

@@ -1,6 +1,7 @@
 //! `tollgate-fleet`: what an administrator publishes with, and the agent of a node.
 
 mod agent;
+mod ceremony;
 mod daemon;
 mod enforcer;
 mod enrol;
@@ -14,6 +15,7 @@ mod publish;
 mod report;
 mod simulate;
 mod source;
+mod token;
 #[cfg(test)]
 mod walk;
 mod zones;
@@ -40,12 +42,18 @@ enum Command {
     Init(keys::Init),
     /// Sign the next version of the root file, with other keys or for a longer time
     Keys(keys::Keys),
+    /// Add a signature to what `--draft` has written, without the store
+    Sign(ceremony::Sign),
+    /// Put into the store what enough keys have signed in turn
+    Submit(ceremony::Submit),
     /// Publish a policy for a group of nodes
     Publish(publish::Publish),
     /// Go to the next stage of a rollout, or stop it
     Rollout(publish::Rollout),
     /// Go back at once to the generation that all nodes had before
     Rollback(publish::What),
+    /// Approve a node before it asks: make a token, with which it enrols once
+    Token(token::Token),
     /// Ask, on a node, to belong to the fleet
     Enrol(enrol::Enrol),
     /// Approve a node that has asked
@@ -89,9 +97,12 @@ async fn run(command: &Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Init(arguments) => keys::init(arguments).await,
         Command::Keys(arguments) => keys::keys(arguments).await,
+        Command::Sign(arguments) => ceremony::sign(arguments),
+        Command::Submit(arguments) => ceremony::submit(arguments).await,
         Command::Publish(arguments) => publish::publish(arguments).await,
         Command::Rollout(arguments) => publish::rollout(arguments).await,
         Command::Rollback(arguments) => publish::rollback(arguments).await,
+        Command::Token(arguments) => token::token(arguments),
         Command::Enrol(arguments) => enrol::enrol(arguments).await,
         Command::Approve(arguments) => enrol::approve(arguments).await,
         Command::Revoke(arguments) => enrol::revoke(arguments).await,

@@ -37,6 +37,8 @@ pub(crate) struct Seen {
     pub(crate) revision: Option<Option<Revision>>,
     /// Why the node does not know what is newest, or could not fetch it; `None`: it does.
     pub(crate) stale: Option<String>,
+    /// What the node has said that it enforces.
+    pub(crate) enforced: Enforced,
 }
 
 impl Node {
@@ -53,13 +55,13 @@ impl Node {
         }
     }
 
-    /// Keeps what this node has asked for, and returns the bytes of its request.
-    pub(crate) fn ask(folder: &Path, key: &SecretKey, request: Request) -> anyhow::Result<Vec<u8>> {
+    /// Keeps what this node has asked for, and returns its request, signed.
+    pub(crate) fn ask(folder: &Path, key: &SecretKey, request: Request) -> anyhow::Result<Signed<Request>> {
         let mut document = Signed::new(request);
         document.sign(key);
         let path = folder.join("request");
         durable::write(&path, 0o600, &document.bytes()).with_context(|| format!("cannot write {}", path.display()))?;
-        Ok(document.bytes())
+        Ok(document)
     }
 
     pub(crate) fn open(folder: &Path) -> anyhow::Result<Self> {
@@ -105,7 +107,8 @@ impl Node {
             Err(_) => Ok(()),
         };
         let enforced = enforcer.enforced(&kept, duty);
-        let said = self.say(&kept, enforced.as_ref().cloned().unwrap_or_default(), store).await;
+        seen.enforced = enforced.as_ref().cloned().unwrap_or_default();
+        let said = self.say(&kept, seen.enforced.clone(), store).await;
         let done = taken?;
         offered?;
         enforced?;

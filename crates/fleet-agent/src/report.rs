@@ -12,7 +12,7 @@ use clap::Args;
 use tollgate_fleet::{
     Name, Time,
     register::Request,
-    report::{Evidence, Report},
+    report::{Evidence, Limits, Report},
     store::{Head, Kind, Store},
 };
 
@@ -25,9 +25,6 @@ use crate::{
 /// How often `--wait` looks.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// After how long a node is stale.
-pub(crate) const SILENCE: &str = "30min";
-
 #[derive(Debug, Args)]
 pub(crate) struct Asked {
     #[command(flatten)]
@@ -35,9 +32,12 @@ pub(crate) struct Asked {
     /// The group of nodes
     #[arg(long, value_name = "GROUP")]
     group: Name,
-    /// A node that has said nothing for so long is stale
-    #[arg(long, value_name = "TIME", default_value = SILENCE, value_parser = duration)]
-    silence: Duration,
+    /// A node that has said nothing for so long is stale [default: 30min]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    silence: Option<Duration>,
+    /// How far clocks may be apart; a node whose clock is farther off is skewed [default: 5min]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    skew: Option<Duration>,
     /// Wait so long at most until all nodes have converged
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "check")]
     wait: Option<Duration>,
@@ -65,7 +65,7 @@ pub(crate) async fn report(asked: &Asked) -> anyhow::Result<ExitCode> {
     let end = asked.wait.map(|wait| Instant::now() + wait);
     let (evidence, report) = loop {
         let evidence = asked.evidence().await?;
-        let report = evidence.report(&asked.source.root().await?, &asked.group, asked.silence)?;
+        let report = evidence.report(&asked.source.root().await?, &asked.group, asked.limits())?;
         if report.converged || end.is_none_or(|end| Instant::now() >= end) {
             break (evidence, report);
         }
@@ -84,6 +84,11 @@ pub(crate) async fn report(asked: &Asked) -> anyhow::Result<ExitCode> {
 }
 
 impl Asked {
+    fn limits(&self) -> Limits {
+        let Limits { silence, skew } = Limits::USUAL;
+        Limits { silence: self.silence.unwrap_or(silence), skew: self.skew.unwrap_or(skew) }
+    }
+
     async fn evidence(&self) -> anyhow::Result<Evidence> {
         match &self.check {
             None => present(&self.source, &self.group).await,

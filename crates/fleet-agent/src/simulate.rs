@@ -181,6 +181,14 @@ impl Enforcer for Pretended {
         Ok(())
     }
 
+    fn has_changed(&self, _: &Enforced) -> bool {
+        false
+    }
+
+    fn interval(&self) -> Duration {
+        Duration::MAX
+    }
+
     fn enforced(&self, kept: &Kept, duty: Option<Duty>) -> anyhow::Result<Enforced> {
         let (Some(newest), Some(Duty::Take(mode))) = (kept.newest(), duty) else { return Ok(Enforced::default()) };
         let tables = newest.manifest().part("tables".parse()?).map(|entry| entry.hash);

@@ -1,6 +1,9 @@
 //! Where commands read and write, and what they trust.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use anyhow::Context;
 use clap::Args;
@@ -13,6 +16,7 @@ use tollgate_fleet::{
 use tollgate_signing::SecretKey;
 
 use crate::{
+    ceremony,
     input::read,
     place::{Opened, Place},
 };
@@ -31,8 +35,11 @@ pub(crate) struct Source {
 #[derive(Debug, Args)]
 pub(crate) struct Signing {
     /// A secret key that signs; repeat it if more than one must
-    #[arg(long = "sign", value_name = "KEY", required = true)]
+    #[arg(long = "sign", value_name = "KEY", required_unless_present = "draft")]
     keys: Vec<PathBuf>,
+    /// Write it into this new file, for others to sign with `sign`, and not into the store
+    #[arg(long, value_name = "FILE")]
+    draft: Option<PathBuf>,
 }
 
 impl Source {
@@ -85,7 +92,7 @@ impl Source {
 
 impl Signing {
     pub(crate) fn of(key: PathBuf) -> Self {
-        Self { keys: vec![key] }
+        Self { keys: vec![key], draft: None }
     }
 
     /// The document with the signatures of these keys.
@@ -95,5 +102,10 @@ impl Signing {
             document.sign(&SecretKey::read(path)?);
         }
         Ok(document)
+    }
+
+    /// Writes it into a file, if that is what was asked for; `None`: it goes into the store.
+    pub(crate) fn drafts<T: Text>(&self, document: &Signed<T>) -> anyhow::Result<Option<ExitCode>> {
+        self.draft.as_ref().map(|file| ceremony::draft(file, document)).transpose()
     }
 }

@@ -234,6 +234,92 @@ fn goes_on_with_the_last_good_generation_whatever_lies_in_the_store() {
     assert!(taken(&fleet.path("a")) == policy("two"));
 }
 
+#[test]
+fn takes_what_several_people_have_signed_in_turn_and_nothing_that_too_few_have() {
+    let fleet = Fleet::new();
+    for (what, role) in [("root", "root"), ("publish", "publish"), ("approve", "approve")] {
+        let two = "--publish-key DIR/publish.pub --publish-key DIR/other.pub --publish-threshold 2 \
+                   --approve-key DIR/approve.pub --approve-key DIR/other.pub --approve-threshold 2";
+        match what {
+            "root" => fleet.does(&format!("keys STORE {two} --draft DIR/root.draft")),
+            "publish" => fleet.does("publish DIR/one STORE --group web --sign DIR/publish --draft DIR/publish.draft"),
+            _ => {
+                fleet.does("enrol a STORE --group web --kept DIR/a");
+                let key = SecretKey::read(&fleet.path("a/key")).unwrap().public().digits();
+                fleet.does(&format!("approve a --key {key} STORE --draft DIR/approve.draft"));
+            }
+        }
+        let draft = format!("DIR/{what}.draft");
+        if what == "root" {
+            fleet.refuses(&format!("submit {draft} STORE"), "signed by 0 of the keys that may");
+        } else {
+            fleet.does(&format!("sign {draft} --sign DIR/other"));
+        }
+        if what == "approve" {
+            fleet.refuses(&format!("submit {draft} STORE"), "signed by 1 of the keys that may, and 2 must");
+        }
+        fleet.does(&format!("sign {draft} --sign DIR/{role}"));
+        fleet.does(&format!("submit {draft} STORE"));
+        // It counts once.
+        assert!(fleet.run(&format!("submit {draft} STORE")).is_err(), "{what} again");
+        fleet.refuses(&format!("sign DIR/{role}.pub --sign DIR/{role}"), "is no draft");
+    }
+    fleet.does("agent --store DIR/store --kept DIR/a --once");
+    assert!(taken(&fleet.path("a")) == policy("one"));
+    // Nothing is overtaken, and nobody else's signature helps.
+    let next = |number: u32| format!("publish DIR/two STORE --group web --sign DIR/publish --draft DIR/next{number}");
+    (1..4).for_each(|number| fleet.does(&next(number)));
+    fleet.does("sign DIR/next1 --sign DIR/other");
+    fleet.does("sign DIR/next2 --sign DIR/approve");
+    fleet.does("sign DIR/next3 --sign DIR/other");
+    fleet.refuses("submit DIR/next2 STORE", "of a key that may not sign it");
+    fleet.does("submit DIR/next1 STORE");
+    fleet.refuses("submit DIR/next3 STORE", "was published after this draft");
+    fleet.refuses(&next(1), "next1");
+}
+
+#[test]
+fn enrols_by_a_token_once_and_by_no_other_one() {
+    let fleet = Fleet::new();
+    let token = |node: &str, out: &str| format!("token {node} --group web --tokens DIR/tokens --out DIR/{out}");
+    let enrol = |node: &str, kept: &str, token: &str| {
+        format!("enrol {node} STORE --group web --kept DIR/{kept} --token DIR/{token}")
+    };
+    let approve = "approve STORE --sign DIR/approve --tokens DIR/tokens";
+    for node in ["a", "b"] {
+        fleet.does(&token(node, &format!("{node}.token")));
+    }
+    let secret = fs::read_to_string(fleet.path("a.token")).unwrap();
+    let digits = secret.split_whitespace().last().unwrap();
+    assert!(
+        !fs::read_to_string(fleet.path("tokens")).unwrap().contains(digits),
+        "what the administrator keeps is public"
+    );
+    fleet.refuses(approve, "no node has asked with a token");
+    fs::copy(fleet.path("a.token"), fleet.path("stolen")).unwrap();
+    fleet.does(&enrol("a", "a", "a.token"));
+    assert!(!fleet.path("a.token").exists(), "it is used");
+    // A token of another node is none.
+    fs::copy(fleet.path("b.token"), fleet.path("b2")).unwrap();
+    fleet.does(&enrol("c", "c", "b2"));
+    fleet.does(approve);
+    fleet.does("publish DIR/one STORE --sign DIR/publish --group web");
+    fleet.does("agent --store DIR/store --kept DIR/a --once");
+    fleet.enforces("a");
+    fleet.does("report STORE --group web");
+    assert_eq!(fs::read_to_string(fleet.path("tokens")).unwrap().lines().count(), 1, "that of b is there still");
+    // Whoever has stolen it comes too late.
+    fleet.does(&enrol("a", "thief", "stolen"));
+    fleet.refuses(approve, "no node has asked with a token");
+    fleet.enforces("a");
+    fleet.does("report STORE --group web");
+    fleet.refuses(&token("d", "b.token"), "exists");
+    fleet.refuses("approve STORE --sign DIR/approve --tokens DIR/one", "is no file of tokens");
+    fleet.refuses("approve STORE --sign DIR/approve --tokens DIR/root.pub", "root.pub:1: no token's line");
+    fleet.refuses("token d --group web --tokens DIR/one --out DIR/d.token", "is no file of tokens");
+    assert!(!fleet.path("d.token").exists() && fs::read(fleet.path("one")).unwrap() == policy("one"));
+}
+
 const ZONES: &str = r#"
 [[zone]]
 name = "web"

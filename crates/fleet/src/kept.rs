@@ -11,6 +11,7 @@
 use std::{
     io,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use crate::{
@@ -19,6 +20,7 @@ use crate::{
     manifest::Manifest,
     name::Name,
     root::{Root, RootError},
+    shelf::Shelf,
     store::{Store, StoreError},
     time::Time,
     trust::{self, Checked, Highest, TrustError},
@@ -96,6 +98,17 @@ impl Kept {
             root: root.unverified().clone(),
             newest: newest.as_ref().map(Checked::kept),
         })
+    }
+
+    /// Removes what whoever wrote here has left when it was killed, if it is that old.
+    pub fn sweep(&self, age: Duration) -> Result<(), KeptError> {
+        let swept = durable::sweep(&self.folder, age).and_then(|_| Shelf::of(&self.folder).sweep(age));
+        let failed = |cause| KeptError::Io {
+            what: "remove what a killed process has left in",
+            path: self.folder.clone(),
+            cause,
+        };
+        swept.map(drop).map_err(failed)
     }
 
     /// The root file that it trusts.

@@ -28,6 +28,7 @@ pub mod store;
 pub mod suite;
 pub mod time;
 pub mod trust;
+pub mod voucher;
 pub mod zones;
 
 pub use self::{

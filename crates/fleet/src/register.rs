@@ -72,11 +72,14 @@ impl Text for Request {
 }
 
 impl Request {
-    /// Reads a request, which must be signed by the key that it names.
+    /// Reads a request, which must be signed by the key that it names. A token may have signed it, too
+    /// ([`Voucher`](crate::voucher::Voucher)).
     pub fn parse(bytes: &[u8]) -> Result<Self, DocumentError> {
         let document = Signed::<Self>::parse(bytes)?;
-        let key = document.unverified().member.key.clone();
-        document.verified(&[key], 1).cloned()
+        match document.count(std::slice::from_ref(&document.unverified().member.key)) {
+            0 => Err(DocumentError::Unsigned { kind: Self::KIND, found: 0, wanted: 1 }),
+            _ => Ok(document.unverified().clone()),
+        }
     }
 }
 

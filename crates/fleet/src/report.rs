@@ -21,8 +21,19 @@ use crate::{
     trust::{self, Checked, TrustError},
 };
 
-/// How far a node's clock may be ahead.
-const AHEAD: Duration = Duration::from_secs(300);
+/// How much is believed of what nodes say of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// After how long without a word a node is stale.
+    pub silence: Duration,
+    /// How far its clock may be apart from those of the publisher and of who reads the evidence.
+    pub skew: Duration,
+}
+
+impl Limits {
+    /// What counts unless somebody says otherwise.
+    pub const USUAL: Self = Self { silence: Duration::from_secs(30 * 60), skew: Duration::from_secs(5 * 60) };
+}
 
 /// The bytes that a report rests on. None of them is trusted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,6 +62,9 @@ pub enum Verdict {
     Stale,
     /// It says nothing.
     Silent,
+    /// It says something at a time that cannot be: its clock is wrong. Nothing else of what it says is doubted, but nobody
+    /// can say how old that is.
+    Skewed,
     /// What is said in its name is not signed by it, or cannot be true.
     Lying,
     /// It does not belong to the fleet.
@@ -100,12 +114,12 @@ pub enum ReportError {
 }
 
 impl Evidence {
-    /// The report on a group. What a node said longer than `silence` before the evidence was read is stale.
-    pub fn report(&self, root: &Root, group: &Name, silence: Duration) -> Result<Report, ReportError> {
+    /// The report on a group.
+    pub fn report(&self, root: &Root, group: &Name, limits: Limits) -> Result<Report, ReportError> {
         let read = Time::of_seconds(self.read);
         let checked = trust::check(self.manifest.as_bytes(), root, group, None, read)?;
         let register = Register::check(self.register.as_bytes(), root)?;
-        let judge = Judge { checked: &checked, read, silence };
+        let judge = Judge { checked: &checked, read, limits };
         let members = register.members.iter().filter(|member| member.group == *group);
         let mut nodes: Vec<Finding> = members.map(|member| judge.finding(member, &self.states)).collect();
         let is_known = |node: &str| node.parse().is_ok_and(|name| register.member(&name).is_some());
@@ -143,7 +157,7 @@ impl Report {
 struct Judge<'a> {
     checked: &'a Checked,
     read: Time,
-    silence: Duration,
+    limits: Limits,
 }
 
 impl Judge<'_> {
@@ -169,17 +183,30 @@ impl Judge<'_> {
         if state.fleet != manifest.fleet || state.node != member.node {
             return lying(format!("it signs as {} of the fleet {}", state.node, state.fleet));
         }
-        if state.made > self.read.after(AHEAD) {
-            return lying(format!("it says that it is {} there: set its clock", state.made));
-        }
         if state.manifest == Some(self.checked.hash()) && state.number != manifest.number {
             return lying(format!("it gives this manifest the number {}", state.number));
         }
-        let age = self.read.since(state.made);
-        if age > self.silence {
-            return (Verdict::Stale, format!("it said something for the last time on {}", state.made));
+        self.of_time(state).unwrap_or_else(|| self.of_state(member, state))
+    }
+
+    /// What the time at which it was said shows; `None`: it may be.
+    fn of_time(&self, state: &State) -> Option<(Verdict, String)> {
+        let Limits { silence, skew } = self.limits;
+        let skewed = |apart: Duration, word: &str| {
+            let why = format!("its clock is {} s {word}, so nobody knows how old this is: set it", apart.as_secs());
+            Some((Verdict::Skewed, why))
+        };
+        let ahead = state.made.since(self.read);
+        if ahead > skew {
+            return skewed(ahead, "ahead");
         }
-        self.of_state(member, state)
+        // Nobody can have seen a manifest before it was made.
+        let behind = self.checked.manifest().made.since(state.made);
+        if state.manifest == Some(self.checked.hash()) && behind > skew {
+            return skewed(behind, "behind at least");
+        }
+        let is_old = self.read.since(state.made) > silence;
+        is_old.then(|| (Verdict::Stale, format!("it said something for the last time on {}", state.made)))
     }
 
     fn of_state(&self, member: &Member, state: &State) -> (Verdict, String) {
@@ -220,6 +247,8 @@ mod tests {
         stage::Mode,
         trust::tests::{NOW, manifest as plain, name, signed},
     };
+
+    const LIMITS: Limits = Limits { silence: Duration::from_secs(600), skew: Duration::from_secs(300) };
 
     fn manifest() -> Manifest {
         Manifest { progress: Progress::Open(3), ..plain(7) }
@@ -262,7 +291,7 @@ mod tests {
     }
 
     fn report(evidence: &Evidence) -> Report {
-        evidence.report(&root(), &name("web"), Duration::from_secs(600)).unwrap()
+        evidence.report(&root(), &name("web"), LIMITS).unwrap()
     }
 
     /// The verdict on `b` where `a` has converged.
@@ -286,7 +315,7 @@ mod tests {
     #[test]
     fn reports_lies() {
         let no_tables = State { tables: Some(Hash::of(b"others")), ..state("b") };
-        let (other_fleet, late) = (State { fleet: name("other"), ..state("b") }, Time::of_seconds(NOW + 9000));
+        let other_fleet = State { fleet: name("other"), ..state("b") };
         for (text, part) in [
             (said(state("b"), 31), "of a key that may not sign"),
             (said(state("a"), 31), "of a key that may not sign"),
@@ -294,13 +323,34 @@ mod tests {
             (said(other_fleet, 32), "of the fleet other"),
             (said(state("b"), 32).replace("denials 3", "denials 2"), "a signature that is wrong"),
             (said(no_tables, 32), "its tables are not those"),
-            (said(State { made: late, ..state("b") }, 32), "set its clock"),
             (said(State { number: 8, ..state("b") }, 32), "the number 8"),
             ("junk".into(), "no state of a fleet"),
         ] {
             let (verdict, why) = verdict(text);
             assert!(verdict == Verdict::Lying && why.contains(part), "{part}: {verdict:?} {why}");
         }
+    }
+
+    #[test]
+    fn reports_clocks_that_are_wrong_and_calls_nobody_a_liar_for_it() {
+        let at = |made: u64, manifest| State { made: Time::of_seconds(made), manifest, ..state("b") };
+        let (present, other) = (state("b").manifest, Some(Hash::of(b"another")));
+        for (made, manifest, expected, part) in [
+            (NOW + 120 + 300, present, Verdict::Converged, "enforcing"),
+            (NOW + 120 + 301, present, Verdict::Skewed, "301 s ahead"),
+            (NOW + 120 + 3600, other, Verdict::Skewed, "3600 s ahead"),
+            (NOW - 300, present, Verdict::Converged, "enforcing"),
+            (NOW - 301, present, Verdict::Skewed, "301 s behind at least"),
+            (NOW - 3600, present, Verdict::Skewed, "3600 s behind at least"),
+            (NOW - 3600, other, Verdict::Stale, "for the last time"),
+        ] {
+            let (found, why) = verdict(said(at(made, manifest), 32));
+            assert!(found == expected && why.contains(part), "{made}: {found:?} {why}");
+        }
+        let all = evidence(&[("a", said(state("a"), 31)), ("b", said(at(NOW + 3700, present), 32))]);
+        let limits = Limits { skew: Duration::from_secs(3600), ..LIMITS };
+        assert!(all.report(&root(), &name("web"), limits).unwrap().converged, "an administrator may accept it");
+        assert_eq!(report(&all).missing(), 1);
     }
 
     #[test]
@@ -316,7 +366,8 @@ mod tests {
 
     #[test]
     fn reports_nodes_that_are_behind_stale_or_foreign() {
-        let old = State { made: Time::of_seconds(NOW - 600), ..state("b") };
+        let before = Some(Hash::of(b"the one before"));
+        let old = State { made: Time::of_seconds(NOW - 600), manifest: before, number: 6, ..state("b") };
         assert_eq!(verdict(said(old, 32)).0, Verdict::Stale, "as well if the store replays it");
         let other = Hash::of(b"another");
         for (state, part) in [
@@ -349,8 +400,8 @@ mod tests {
     fn refuses_evidence_whose_manifest_or_register_is_forged() {
         let good = evidence(&[]);
         let forged = Evidence { manifest: good.manifest.replace("number 7", "number 8"), ..good.clone() };
-        assert!(matches!(forged.report(&root(), &name("web"), Duration::MAX), Err(ReportError::Manifest(_))));
+        assert!(matches!(forged.report(&root(), &name("web"), LIMITS), Err(ReportError::Manifest(_))));
         let forged = Evidence { register: good.register.replace("number 2", "number 3"), ..good.clone() };
-        assert!(matches!(forged.report(&root(), &name("web"), Duration::MAX), Err(ReportError::Register(_))));
+        assert!(matches!(forged.report(&root(), &name("web"), LIMITS), Err(ReportError::Register(_))));
     }
 }

@@ -7,6 +7,7 @@ use std::{
     fs, io,
     os::unix::fs::symlink,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use crate::{durable, generation::Generation, hash::Hash, part::Part};
@@ -101,6 +102,12 @@ impl Shelf {
         }
         self.link(LINK, hash)?;
         self.clear([Some(hash), self.linked(BEFORE)])
+    }
+
+    /// Removes what was being written to the generations that are there when whoever wrote was killed, if it is that old.
+    pub fn sweep(&self, age: Duration) -> io::Result<usize> {
+        let folders = [self.hash(), self.linked(BEFORE)].into_iter().flatten().map(|hash| self.folder(hash));
+        folders.map(|folder| durable::sweep(&folder, age)).sum()
     }
 
     /// Makes the generation before the current one again. If there was none, none is the current one.

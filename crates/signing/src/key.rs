@@ -80,13 +80,17 @@ impl SecretKey {
         if beside.exists() {
             return Err(SigningError::Exists(beside));
         }
-        let secret = format!("secret ed25519 {} {}\n", self.name, hex::digits(self.key.as_bytes()));
-        file::make(path, 0o600, &secret)?;
+        self.make_alone(path)?;
         file::make(&beside, 0o644, &format!("{}\n", self.public().line())).inspect_err(|_| {
             // Half of a pair is of no use.
             let _ = fs::remove_file(path);
         })?;
         Ok(beside)
+    }
+
+    /// Writes the key alone into a new file that only its owner can read.
+    pub fn make_alone(&self, path: &Path) -> Result<(), SigningError> {
+        file::make(path, 0o600, &format!("secret ed25519 {} {}\n", self.name, hex::digits(self.key.as_bytes())))
     }
 
     /// The key that verifies what this one signs.

@@ -26,7 +26,7 @@ use tollgate_enforcer::{
         enforced::{Enforced, First},
         extension::Extension,
         fleet::{self, Files, Fleet},
-        machine::Beside,
+        machine::{Beside, Database},
         notify,
         signals::Signals,
     },
@@ -38,6 +38,7 @@ use tollgate_enforcer::{
     requirements::{self, Places},
     shares::Size,
 };
+use tollgate_policy::built::Built;
 use tracing::{error, info, warn};
 
 use crate::{guard, output, policies};
@@ -182,10 +183,18 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let (policy, log) = (policy.context("cannot find the policy")?, log.context("cannot find the folder of logs")?);
     join(&mut daemon);
     let guard = first(&policy).beside.guard;
-    let mut enforced = begin(policy, &log, arguments.accept_missing, options)?;
+    let (mut enforced, changed) = begin(policy, &log, options)?;
+    let mut database = Database::Present;
     // What an earlier daemon has started goes on.
     if arguments.guard || programs::pinned(&Pins::of_guard()) {
-        enforced.watch_guard(guard::run::begin(&log, guard)?);
+        let begun = guard::run::begin(&log, guard.clone(), changed.is_some())?;
+        enforced.watch_guard(begun.log);
+        if begun.waits {
+            database = Database::of(guard.as_deref());
+        }
+    }
+    if let Some(built) = changed {
+        enforced.put_in_force(built, database, arguments.accept_missing, &[])?;
     }
     drop((extension, telling));
     enforced.failures().iter().for_each(|failure| warn!("not labelled: {failure}"));
@@ -273,8 +282,8 @@ fn timing(took: &[Took]) -> String {
     [head].into_iter().chain(parts.chain([(all, "in all")]).map(line)).collect::<Vec<_>>().join("\n")
 }
 
-/// Starts enforcement, or takes over what an earlier daemon has left.
-fn begin(named: PathBuf, log: &Path, accept_missing: bool, options: Options) -> anyhow::Result<Enforced> {
+/// Starts enforcement, or takes over what an earlier daemon has left. Returns the policy that must be put in force still.
+fn begin(named: PathBuf, log: &Path, options: Options) -> anyhow::Result<(Enforced, Option<Built>)> {
     let own = options.network.clone();
     let First { built, name, network } = read(&first(&named), &own)?;
     let options = Options { network, ..options };
@@ -293,11 +302,7 @@ fn begin(named: PathBuf, log: &Path, accept_missing: bool, options: Options) -> 
     };
     let of_machine = own.clone();
     let reread = Box::new(move || read(&first(&named), &own).map_err(|cause| format!("{cause:#}")));
-    let mut enforced = Enforced::new(enforcer, devices.ok(), name, of_machine, reread, log)?;
-    if let Some(built) = changed {
-        enforced.put_in_force(built, accept_missing, &[])?;
-    }
-    Ok(enforced)
+    Ok((Enforced::new(enforcer, devices.ok(), name, of_machine, reread, log)?, changed))
 }
 
 fn serve(log: &Path, daemon: &mut Daemon, mut enforced: Enforced, signals: &Signals) -> anyhow::Result<ExitCode> {

@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 pub(crate) fn alone(folder: &Path, background: bool) -> anyhow::Result<ExitCode> {
     let stopped = interrupt::flag()?;
     let _lock = Daemon::lock(Folder::default().path())?;
-    let mut log = begin(folder, None)?;
+    let mut log = begin(folder, None, false)?.log;
     output::line(&log.summary())?;
     if let Err(cause) = notify::ready(None) {
         warn!(%cause, "cannot report that the daemon is ready: {cause}");
@@ -65,9 +65,17 @@ fn follow(log: &mut Log, stopped: &AtomicBool) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The guard, running.
+pub(crate) struct Begun {
+    pub(crate) log: Log,
+    /// Whether its database waits for the policy that belongs to it: another one is in force.
+    pub(crate) waits: bool,
+}
+
 /// Starts the guard with the database of the fleet's generation, or of the machine if there is none, or takes it over, and
-/// begins its log. A database that cannot be used ends a start; if one is in force, that one stays.
-pub(crate) fn begin(folder: &Path, of_fleet: Option<PathBuf>) -> anyhow::Result<Log> {
+/// begins its log. A database that cannot be used ends a start; if one is in force, that one stays. It also stays, for now,
+/// if a policy `follows`, with which the other one is put in force.
+pub(crate) fn begin(folder: &Path, of_fleet: Option<PathBuf>, follows: bool) -> anyhow::Result<Begun> {
     let accepted = of_fleet.as_deref().map_or_else(own, |path| Ok(guard::read(path)?));
     let adopted = match Guard::adopt() {
         // The new programs take over whoever is guarded; between them there is a gap of a moment.
@@ -77,9 +85,13 @@ pub(crate) fn begin(folder: &Path, of_fleet: Option<PathBuf>) -> anyhow::Result<
         }
         other => other,
     };
+    let mut waits = false;
     let (guard, database) = match (adopted?, accepted) {
         (Some(guard), Ok(database)) => {
-            guard.put_in_force(&database)?;
+            waits = follows;
+            if !waits {
+                guard.put_in_force(&database)?;
+            }
             (guard, database)
         }
         (Some(guard), Err(cause)) => {
@@ -92,7 +104,7 @@ pub(crate) fn begin(folder: &Path, of_fleet: Option<PathBuf>) -> anyhow::Result<
         }
     };
     let own = Own { read: || own().map_err(|cause| format!("{cause:#}")), register };
-    Ok(Log::open(guard, (database, of_fleet), folder, own)?)
+    Ok(Begun { log: Log::open(guard, (database, of_fleet), folder, own)?, waits })
 }
 
 /// The machine's own database: signed, if this machine demands it.

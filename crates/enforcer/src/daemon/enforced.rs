@@ -33,7 +33,7 @@ use self::policy::{read, refused, stopped};
 use super::{
     devices::Devices,
     gaps::Gaps,
-    machine::{Beside, Labels, Machine, Permission, Ready},
+    machine::{Beside, Database, Labels, Machine, Permission, Ready, With},
     messages,
     object::{Object, path_of},
     trace::Trace,
@@ -225,9 +225,9 @@ impl Machine for Enforced {
         self.enforcer.iter_mut().for_each(Enforcer::write_last_labels);
     }
 
-    fn reread(&mut self) -> Result<u32, Refusal> {
+    fn reread(&mut self, guard: Database<'_>) -> Result<u32, Refusal> {
         let First { built, name, network } = (self.reread)().map_err(|cause| Refusal::new(libc::EINVAL, cause))?;
-        let number = self.put_with(built, network, self.on()?.options().accept_missing, &[])?;
+        let number = self.put_with(built, network, guard, self.on()?.options().accept_missing, &[])?;
         self.policy = name;
         self.log_in_force(number);
         Ok(number)
@@ -339,20 +339,16 @@ impl Machine for Enforced {
     fn reload(
         &mut self,
         policy: File,
-        network: Option<&Path>,
+        With { network, guard }: With<'_>,
         accept_missing: bool,
         questions: &[Question],
     ) -> Result<u32, Refusal> {
         let (built, name) = read(policy)?;
         let network = network.map_or_else(|| self.network.clone(), |file| Source::named(file.to_owned()));
-        let number = self.put_with(built, network, accept_missing, questions)?;
+        let number = self.put_with(built, network, guard, accept_missing, questions)?;
         self.policy = name;
         self.log_in_force(number);
         Ok(number)
-    }
-
-    fn guard(&mut self, database: Option<&Path>) -> Result<Option<PathBuf>, Refusal> {
-        self.put_guard(database)
     }
 
     fn beside(&mut self) -> Beside {

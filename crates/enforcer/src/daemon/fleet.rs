@@ -28,6 +28,7 @@ use std::{
     fs::File,
     io,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use tollgate_audit::Load;
@@ -49,7 +50,10 @@ use self::{
     disbelieved::Disbelieved,
     trial::{Denials, Trial},
 };
-use super::{machine::Machine, peer::Process};
+use super::{
+    machine::{Database, Machine, With},
+    peer::Process,
+};
 
 /// Where an administrator says to which fleet this node belongs.
 pub const SETTINGS: &str = "/etc/tollgate/fleet";
@@ -114,6 +118,10 @@ impl Fleet {
         let (denials, disbelieved) = (Denials::default(), Disbelieved::default());
         let agent = Agent::new(Time::now().seconds());
         let kept = kept_there?;
+        // Nobody else writes here: there is one daemon.
+        if let Err(cause) = kept.sweep(Duration::ZERO) {
+            warn!(%cause, "{cause}");
+        }
         let fleet =
             Self { settings, folder, kept, shelf, trial, denials, refused: None, refusals: 0, disbelieved, agent };
         if fleet.shelf.hash().is_some_and(|hash| fleet.went_back(hash).is_some()) {
@@ -265,7 +273,7 @@ impl Fleet {
     }
 
     /// Does what `tollgate reload --sanity`, `tollgate mode`, `tollgate shadow start` and `tollgate guard load` do. The
-    /// guard has no trial: its database is in force with the stage that enforces, before the policy is.
+    /// guard has no trial: its database is in force with the stage that enforces.
     fn apply(
         &self,
         machine: &mut dyn Machine,
@@ -280,20 +288,18 @@ impl Fleet {
         }
         self.end_shadow(machine)?;
         let guard = match mode {
-            stage::Mode::Enforcing => Some(machine.guard(beside.guard.as_deref())?),
-            _ => None,
+            stage::Mode::Enforcing => Database::of(beside.guard.as_deref()),
+            _ => Database::Present,
         };
+        let with = With { network: beside.network.as_deref(), guard };
         let before = machine.mode();
         // Nothing is denied by a policy that is only tried, not even for an instant.
         if mode == stage::Mode::Permissive {
             machine.set_mode(Mode::Permissive, None)?;
         }
-        let reloaded = machine.reload(policy, beside.network.as_deref(), self.settings.accept_missing, questions);
+        let reloaded = machine.reload(policy, with, self.settings.accept_missing, questions);
         match (reloaded, mode) {
             (Err(refusal), stage::Mode::Permissive) => machine.set_mode(before, None).and(Err(refusal)),
-            (Err(refusal), _) => {
-                guard.map_or(Ok(()), |before| machine.guard(before.as_deref()).map(drop)).and(Err(refusal))
-            }
             (Ok(_), stage::Mode::Enforcing) => machine.set_mode(Mode::Enforcing, None),
             (reloaded, _) => reloaded.map(drop),
         }

@@ -77,6 +77,35 @@ impl Ready {
     }
 }
 
+/// Which of the guard's databases is put in force with a policy.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Database<'d> {
+    /// The one that is.
+    #[default]
+    Present,
+    /// The machine's own.
+    Own,
+    /// That of a file.
+    Of(&'d Path),
+}
+
+impl<'d> Database<'d> {
+    /// That of a file; `None`: the machine's own.
+    #[must_use]
+    pub fn of(file: Option<&'d Path>) -> Self {
+        file.map_or(Self::Own, Self::Of)
+    }
+}
+
+/// What is put in force with a policy.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct With<'w> {
+    /// The file of labelled networks; `None`: the machine's own.
+    pub network: Option<&'w Path>,
+    /// The guard's database.
+    pub guard: Database<'w>,
+}
+
 /// Running enforcement.
 pub trait Machine {
     /// Descriptors that wake the daemon.
@@ -90,7 +119,7 @@ pub trait Machine {
     /// Does what is necessary before the daemon ends.
     fn end(&mut self);
     /// Reads the policy that the daemon was started with again, and puts it in force (SIGHUP).
-    fn reread(&mut self) -> Result<u32, Refusal>;
+    fn reread(&mut self, guard: Database<'_>) -> Result<u32, Refusal>;
 
     /// The contexts of a process; `None`: the machine's.
     fn task(&mut self, process: BorrowedFd<'_>) -> Result<Option<tg_task>, Refusal>;
@@ -133,17 +162,15 @@ pub trait Machine {
     fn mode(&self) -> Mode;
     /// Sets the mode, of all domains or of one.
     fn set_mode(&mut self, mode: Mode, domain: Option<&str>) -> Result<(), Refusal>;
-    /// Puts a built policy in force, with the file of labelled networks that belongs to it; `None`: the machine's own. If
-    /// a sanity question is answered wrongly, what was in force before is put back.
+    /// Puts a built policy in force, with what belongs to it: whenever the daemon is killed, all of it is in force or
+    /// nothing. If a sanity question is answered wrongly, what was in force before is put back.
     fn reload(
         &mut self,
         policy: File,
-        network: Option<&Path>,
+        with: With<'_>,
         accept_missing: bool,
         questions: &[Question],
     ) -> Result<u32, Refusal>;
-    /// Puts the guard's database of a file in force; `None`: the machine's own. Returns the file of the one before.
-    fn guard(&mut self, database: Option<&Path>) -> Result<Option<PathBuf>, Refusal>;
     /// What is in force beside the policy, as read back from the kernel's memory.
     fn beside(&mut self) -> Beside;
     /// Makes a built policy the candidate. Returns the contexts in use that it does not permit.

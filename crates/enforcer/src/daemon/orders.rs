@@ -21,7 +21,7 @@ use tollgate_client::{
 
 use super::{
     fleet::Fleet,
-    machine::{Labels, Machine, Permission},
+    machine::{Labels, Machine, Permission, With},
     object::Object,
     peer::Peer,
 };
@@ -232,7 +232,7 @@ impl<'a> Order<'a> {
             }
             None => Vec::new(),
         };
-        let generation = self.machine.reload(policy, None, accept_missing, &questions)?;
+        let generation = self.machine.reload(policy, With::default(), accept_missing, &questions)?;
         Ok(vec![generation.to_string()])
     }
 

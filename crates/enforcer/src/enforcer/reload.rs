@@ -11,6 +11,7 @@ use crate::{
     generation::Generation,
     missing,
     needs::Setting,
+    programs::{Place, Way},
 };
 
 /// The result of a reload.
@@ -22,6 +23,9 @@ pub struct Reloaded {
     pub invalid: Vec<(Sid, String)>,
 }
 
+/// Puts a generation in force, and what belongs to it by the same system call.
+pub type Put<'p> = &'p dyn Fn(Way, Place<'_>) -> libbpf_rs::Result<()>;
+
 /// A policy, with everything that changes with it.
 struct Policy {
     generation: Generation,
@@ -31,12 +35,24 @@ struct Policy {
 }
 
 impl Enforcer {
-    /// Puts another policy in force, and reads again which networks are labelled. `verify` is called once it is in force; if it fails, the policy before is put
-    /// back. What this kernel cannot enforce of the new policy must be `accepted`, or be missing already.
+    /// Puts another policy in force, and reads again which networks are labelled. `verify` is called once it is in force;
+    /// if it fails, the policy before is put back. What this kernel cannot enforce of the new policy must be `accepted`, or
+    /// be missing already.
     pub fn reload(
         &mut self,
         built: Built,
         accepted: bool,
+        verify: impl FnOnce(&mut Self) -> Result<(), String>,
+    ) -> Result<Reloaded, EnforcerError> {
+        self.reload_with(built, accepted, &|_, place| place.put(), verify)
+    }
+
+    /// Likewise, with something else that is switched with it.
+    pub fn reload_with(
+        &mut self,
+        built: Built,
+        accepted: bool,
+        put: Put<'_>,
         verify: impl FnOnce(&mut Self) -> Result<(), String>,
     ) -> Result<Reloaded, EnforcerError> {
         self.learn();
@@ -55,7 +71,7 @@ impl Enforcer {
             if !accepted {
                 missing::refuse(&missing, &self.missing)?;
             }
-            self.replace(Policy { generation, contexts, networks, missing }, &unconfined, verify)
+            self.replace(Policy { generation, contexts, networks, missing }, &unconfined, put, verify)
         });
         reloaded.inspect_err(|_| {
             // Unless it is in force all the same, and a later step failed.
@@ -69,6 +85,7 @@ impl Enforcer {
         &mut self,
         mut next: Policy,
         unconfined: &[String],
+        put: Put<'_>,
         verify: impl FnOnce(&mut Self) -> Result<(), String>,
     ) -> Result<Reloaded, EnforcerError> {
         let number = next.generation.number;
@@ -85,7 +102,7 @@ impl Enforcer {
         if next.networks.are_labelled() {
             self.label_devices(&next.networks)?;
         }
-        let previous = self.put_in_force(next)?;
+        let previous = self.put_in_force(next, |place| put(Way::Forth, place))?;
         let taken_over = self.take_over_contexts(&previous.generation).map_err(|cause| cause.to_string());
         match taken_over.and_then(|()| verify(self)) {
             Ok(()) => {
@@ -98,22 +115,28 @@ impl Enforcer {
                 settled.map_err(|cause| EnforcerError::Unsettled { cause: Box::new(cause) })?;
                 Ok(Reloaded { number, invalid })
             }
-            Err(reason) => match self.put_back(previous).and_then(|()| self.settle_back(before)) {
-                Ok(()) => Err(EnforcerError::RolledBack { reason }),
-                Err(cause) => Err(EnforcerError::NotPutBack { reason, cause: Box::new(cause) }),
-            },
+            Err(reason) => {
+                match self.put_back(previous, |place| put(Way::Back, place)).and_then(|()| self.settle_back(before)) {
+                    Ok(()) => Err(EnforcerError::RolledBack { reason }),
+                    Err(cause) => Err(EnforcerError::NotPutBack { reason, cause: Box::new(cause) }),
+                }
+            }
         }
     }
 
     /// Switches to another policy, and returns the one before. The kernel may have given SIDs to contexts of that one
     /// meanwhile ([`Enforcer::take_over_contexts`]).
-    fn put_in_force(&mut self, next: Policy) -> Result<Policy, EnforcerError> {
+    fn put_in_force(
+        &mut self,
+        next: Policy,
+        put: impl FnOnce(Place<'_>) -> libbpf_rs::Result<()>,
+    ) -> Result<Policy, EnforcerError> {
         self.make_live(&next.generation);
         let previous = self.exchange(next);
         self.file_contexts.take();
         let switched = self.put_sids().and_then(|()| self.label_network()).and_then(|()| self.label_packets());
         let switched = switched.and_then(|()| {
-            let switch = || self.generation.put_in_force(&self.maps.generations, Some(&previous.generation));
+            let switch = || self.generation.put_in_force(&self.maps.generations, Some(&previous.generation), put);
             self.state.switch(switch).map_err(EnforcerError::from)
         });
         if let Err(error) = switched {
@@ -135,10 +158,14 @@ impl Enforcer {
     }
 
     /// Puts back the policy that was in force before.
-    fn put_back(&mut self, mut previous: Policy) -> Result<(), EnforcerError> {
+    fn put_back(
+        &mut self,
+        mut previous: Policy,
+        put: impl FnOnce(Place<'_>) -> libbpf_rs::Result<()>,
+    ) -> Result<(), EnforcerError> {
         // If this fails, contexts that came up meanwhile are denied everything for a moment. Go back all the same.
         let _ = previous.generation.translate(&self.generation);
-        let refused = self.put_in_force(previous)?;
+        let refused = self.put_in_force(previous, put)?;
         self.take_over_contexts(&refused.generation)?;
         self.look_at_units();
         self.forget_other_sids();

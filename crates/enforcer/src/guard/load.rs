@@ -3,7 +3,7 @@
 use std::{collections::HashSet, ffi::OsStr, sync::OnceLock};
 
 use libbpf_rs::{
-    IterOpts, MapCore, Object, ObjectBuilder, OpenObject,
+    IterOpts, MapCore, Object, ObjectBuilder, OpenObject, ProgramType,
     btf::{Btf, types::Func},
 };
 
@@ -55,9 +55,13 @@ pub(super) fn all(pins: &Pins) -> Result<Object, ProgramsError> {
         let name = map_name(&map.name().to_string_lossy());
         map.pin(pins.map(&name)).map_err(refused(format!("pin the map {name}")))?;
     }
-    for program in object.progs_mut().filter(|program| is_inquiry(program.section())) {
+    for mut program in object.progs_mut().filter(|program| is_inquiry(program.section())) {
         let pin = pins.inquiry(&program.name().to_string_lossy());
-        let pinned = program.attach_iter_with_opts(IterOpts::None).and_then(|mut link| link.pin(&pin));
+        let pinned = match program.prog_type() {
+            ProgramType::Syscall => program.pin(&pin),
+            // An iterator runs when its pin is read.
+            _ => program.attach_iter_with_opts(IterOpts::None).and_then(|mut link| link.pin(&pin)),
+        };
         pinned.map_err(refused(format!("pin a program as {}", pin.display())))?;
     }
     Ok(object)

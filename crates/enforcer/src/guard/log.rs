@@ -19,8 +19,8 @@ use tollgate_client::guard::GuardStatus;
 use tollgate_guard::{Database, Event, Record, registered};
 use tracing::{error, warn};
 
-use super::{Canary, Events, FILE, FLEET, Guard, GuardError};
-use crate::programs::refused;
+use super::{Canary, Events, FILE, FLEET, Guard, GuardError, Loaded};
+use crate::programs::{Place, Way, refused};
 
 /// The log, below the folder of logs.
 pub const LOG: &str = "guard.json";
@@ -64,6 +64,15 @@ pub struct Log {
     programs: BTreeSet<PathBuf>,
 }
 
+/// A database that may be put in force, and the one that is.
+#[derive(Debug)]
+pub struct Prepared {
+    next: Loaded,
+    before: Loaded,
+    database: Database,
+    source: Option<PathBuf>,
+}
+
 impl Log {
     /// Begins to log, below a folder. The database in force is of a file; `None`: the machine's own.
     pub fn open(
@@ -80,16 +89,34 @@ impl Log {
         Ok(Self { events, canary, database, source, file, lost, own, programs, guard })
     }
 
-    /// Puts the database of a file in force; `None`: the machine's own. Returns the file of the one before.
-    pub fn put_in_force(&mut self, source: Option<&Path>) -> Result<Option<PathBuf>, GuardError> {
+    /// Writes the database of a file into the kernel's memory; `None`: the machine's own. It is not in force yet.
+    pub fn prepare(&self, source: Option<&Path>) -> Result<Prepared, GuardError> {
         let database = match source {
             Some(path) => read(path),
             None => (self.own.read)().map_err(|cause| GuardError::Database { path: FILE.into(), cause }),
         }?;
-        self.guard.put_in_force(&database)?;
-        self.database = database;
+        let (next, before) = (self.guard.load(&database)?, self.guard.loaded()?);
+        Ok(Prepared { next, before, database, source: source.map(Path::to_owned) })
+    }
+
+    /// Puts it in force together with a policy, or puts the one before back with the policy before.
+    pub fn switch(
+        &self,
+        Prepared { next, before, .. }: &Prepared,
+        way: Way,
+        policy: Place<'_>,
+    ) -> Result<(), GuardError> {
+        let database = match way {
+            Way::Forth => next,
+            Way::Back => before,
+        };
+        self.guard.switch(database, Some(policy))
+    }
+
+    /// Takes note that a database is in force now.
+    pub fn has_put(&mut self, prepared: Prepared) {
+        (self.database, self.source) = (prepared.database, prepared.source);
         self.mark();
-        Ok(mem::replace(&mut self.source, source.map(Path::to_owned)))
     }
 
     /// The file whose database is in force; `None`: that of the machine, or one that a command has put there.

@@ -17,11 +17,9 @@ use std::{
     time::Duration,
 };
 
-use nix::{
-    sys::{
-        signal::{SigSet, SigmaskHow},
-        socket::MsgFlags,
-    },
+use nix::sys::{
+    signal::{SigSet, SigmaskHow},
+    socket::MsgFlags,
 };
 use tollgate_client::wire;
 

@@ -12,18 +12,17 @@ use tollgate_fleet::{
     Kept, Name, Register, Root, Signed, Time,
     document::Text,
     register::{Member, Request},
-    report::Verdict,
+    report::{Limits, Verdict},
     root::Role,
     store::{Head, Store},
 };
 use tollgate_signing::SecretKey;
 
 use crate::{
-    input::duration,
     node::Node,
     place::Place,
     publish::{self, Publish},
-    report::{self, SILENCE},
+    report,
     source::{Signing, Source},
 };
 
@@ -94,7 +93,7 @@ impl Fleet {
     /// How many nodes prove that they have what is published.
     pub(super) async fn converged(&self) -> anyhow::Result<usize> {
         let evidence = report::present(&self.source(), &self.group).await?;
-        let report = evidence.report(&self.root, &self.group, duration(SILENCE)?)?;
+        let report = evidence.report(&self.root, &self.group, Limits::USUAL)?;
         Ok(report.nodes.iter().filter(|finding| finding.verdict == Verdict::Converged).count())
     }
 

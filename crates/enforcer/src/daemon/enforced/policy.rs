@@ -4,7 +4,7 @@ use std::{
     fs::File,
     io::{self, Read},
     os::fd::AsFd,
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 use tollgate_client::{
@@ -16,10 +16,14 @@ use tracing::warn;
 
 use super::Enforced;
 use crate::{
-    daemon::{machine::Beside, object::path_of},
+    daemon::{
+        machine::{Beside, Database},
+        object::path_of,
+    },
     datapath::Source,
     enforcer::{Enforcer, EnforcerError},
     guard,
+    programs::{Place, Way},
 };
 
 /// The maximum size of a built policy, in bytes.
@@ -73,9 +77,15 @@ pub(super) fn refused(cause: &EnforcerError) -> Refusal {
 }
 
 impl Enforced {
-    /// Puts a policy in force, even if this kernel cannot enforce all of it when that is accepted. If a sanity question
-    /// is answered wrongly, the policy before is put back.
-    pub fn put_in_force(&mut self, built: Built, accepted: bool, questions: &[Question]) -> Result<u32, Refusal> {
+    /// Puts a policy in force, even if this kernel cannot enforce all of it when that is accepted, and the guard's database
+    /// with it by one system call. If a sanity question is answered wrongly, the policy and the database before are put back.
+    pub fn put_in_force(
+        &mut self,
+        built: Built,
+        guard: Database<'_>,
+        accepted: bool,
+        questions: &[Question],
+    ) -> Result<u32, Refusal> {
         let verify = |enforcer: &mut Enforcer| {
             let ask = |question: &Question| {
                 let Question { source, target, class, .. } = question;
@@ -84,40 +94,58 @@ impl Enforced {
             };
             sanity::hold(questions, ask).map_err(|refusal| refusal.text)
         };
-        let reloaded = self.on_mut()?.reload(built, accepted, verify).map_err(|cause| refused(&cause))?;
+        let prepared = self.prepare_guard(guard)?;
+        let log = self.guard.as_ref();
+        let put = |way: Way, place: Place<'_>| match (log, &prepared) {
+            (Some(log), Some(prepared)) => {
+                log.switch(prepared, way, place).map_err(|cause| io::Error::other(cause.to_string()).into())
+            }
+            _ => place.put(),
+        };
+        let enforcer = self.enforcer.as_mut().ok_or_else(stopped)?;
+        let reloaded = enforcer.reload_with(built, accepted, &put, verify).map_err(|cause| refused(&cause))?;
+        if let (Some(log), Some(prepared)) = (&mut self.guard, prepared) {
+            log.has_put(prepared);
+        }
         for (_, context) in &reloaded.invalid {
             warn!("{context} is not a context of the new policy: objects that have it are unlabelled");
         }
         Ok(reloaded.number)
     }
 
-    /// Likewise, with other labelled networks, or with none of both.
+    /// Likewise, with other labelled networks, or with none of all.
     pub(super) fn put_with(
         &mut self,
         built: Built,
         network: Source,
+        guard: Database<'_>,
         accepted: bool,
         questions: &[Question],
     ) -> Result<u32, Refusal> {
         let before = self.on_mut()?.set_networks_source(network);
-        let put = self.put_in_force(built, accepted, questions);
+        let put = self.put_in_force(built, guard, accepted, questions);
         if put.is_err() {
             self.on_mut()?.set_networks_source(before);
         }
         put
     }
 
-    /// Puts the guard's database of a file in force; `None`: the machine's own. Returns the file of the one before.
-    pub(super) fn put_guard(&mut self, database: Option<&Path>) -> Result<Option<PathBuf>, Refusal> {
-        match (&mut self.guard, database) {
+    /// Writes a database into the kernel's memory; `None`: the present one stays.
+    fn prepare_guard(&self, database: Database<'_>) -> Result<Option<guard::Prepared>, Refusal> {
+        let file = match database {
+            Database::Present => return Ok(None),
+            Database::Own => None,
+            Database::Of(path) => Some(path),
+        };
+        match (&self.guard, file) {
             (None, None) => Ok(None),
             (None, Some(_)) => Err(Refusal::new(
                 libc::ENODEV,
                 "the guard does not run here, and the generation has its database: start the daemon with \
                  `tollgate enforce --guard POLICY`",
             )),
-            (Some(log), database) => {
-                log.put_in_force(database).map_err(|cause| Refusal::new(libc::EIO, cause.to_string()))
+            (Some(log), file) => {
+                log.prepare(file).map(Some).map_err(|cause| Refusal::new(libc::EIO, cause.to_string()))
             }
         }
     }

@@ -7,7 +7,7 @@ use tollgate_fleet::Time;
 use tracing::{error, warn};
 
 use super::{Files, Fleet, load, unwritten};
-use crate::daemon::machine::Machine;
+use crate::daemon::machine::{Database, Machine, With};
 
 impl Fleet {
     /// Called once a second: counts denials, and goes back if there are too many.
@@ -60,22 +60,21 @@ impl Fleet {
         if self.in_shadow(&status).is_some() {
             return machine.stop_shadow();
         }
-        let guarded;
-        let mode = match good.filter(|good| self.shelf.is_whole(*good)) {
-            Some(good) => {
-                let Files { policy, beside } = self.files(good);
-                // A guard that cannot go back must not keep a bad policy in force.
-                guarded = machine.guard(beside.guard.as_deref());
-                let policy = File::open(policy).map_err(|cause| unwritten(&cause))?;
-                machine.reload(policy, beside.network.as_deref(), self.settings.accept_missing, &[])?;
-                Mode::Enforcing
-            }
-            None => {
-                guarded = machine.guard(None);
-                machine.reread()?;
-                was
-            }
-        };
-        machine.set_mode(mode, None).and(guarded.map(drop))
+        let good = good.filter(|good| self.shelf.is_whole(*good)).map(|good| self.files(good));
+        let guard = Database::of(good.as_ref().and_then(|files| files.beside.guard.as_deref()));
+        // A guard that cannot go back must not keep a bad policy in force.
+        let guarded = self.put_back(machine, good.as_ref(), guard);
+        if guarded.is_err() {
+            self.put_back(machine, good.as_ref(), Database::Present)?;
+        }
+        machine.set_mode(if good.is_some() { Mode::Enforcing } else { was }, None).and(guarded)
+    }
+
+    /// Puts a generation in force again; `None`: the policy that the daemon was started with.
+    fn put_back(&self, machine: &mut dyn Machine, good: Option<&Files>, guard: Database<'_>) -> Result<(), Refusal> {
+        let Some(Files { policy, beside }) = good else { return machine.reread(guard).map(drop) };
+        let policy = File::open(policy).map_err(|cause| unwritten(&cause))?;
+        let with = With { network: beside.network.as_deref(), guard };
+        machine.reload(policy, with, self.settings.accept_missing, &[]).map(drop)
     }
 }

@@ -6,7 +6,7 @@ use std::{
     io::Read,
     net::SocketAddr,
     os::fd::{AsFd, BorrowedFd, RawFd},
-    path::{Path, PathBuf},
+    path::Path,
     sync::{Arc, Mutex},
 };
 
@@ -27,7 +27,7 @@ use tollgate_fleet::Hash;
 use crate::{
     contexts::Sid,
     daemon::{
-        machine::{Beside, Labels, Machine, Permission, Ready},
+        machine::{Beside, Database, Labels, Machine, Permission, Ready, With},
         object::path_of,
     },
     shares::Holder,
@@ -64,6 +64,21 @@ pub(super) struct Known {
     pub(super) records: Vec<String>,
 }
 
+impl Known {
+    fn replace_guard(&mut self, database: Database<'_>) -> Result<(), Refusal> {
+        let file = match database {
+            Database::Present => return Ok(()),
+            Database::Of(_) if !self.guarded => {
+                return Err(Refusal::new(libc::ENODEV, "the guard does not run here"));
+            }
+            Database::Own => None,
+            Database::Of(file) => Some(file.to_owned()),
+        };
+        self.beside.guard = file;
+        Ok(())
+    }
+}
+
 #[derive(Debug, Clone, Default)]
 pub(super) struct Pretended(pub(super) Arc<Mutex<Known>>);
 
@@ -85,9 +100,10 @@ impl Machine for Pretended {
     fn end(&mut self) {
         self.done("end");
     }
-    fn reread(&mut self) -> Result<u32, Refusal> {
+    fn reread(&mut self, guard: Database<'_>) -> Result<u32, Refusal> {
         self.done("reread");
         let mut known = self.0.lock().unwrap();
+        known.replace_guard(guard)?;
         (known.policy, known.beside.network) = (None, None);
         Ok(2)
     }
@@ -178,13 +194,14 @@ impl Machine for Pretended {
     fn reload(
         &mut self,
         mut policy: File,
-        network: Option<&Path>,
+        With { network, guard }: With<'_>,
         accept: bool,
         questions: &[Question],
     ) -> Result<u32, Refusal> {
         if self.0.lock().unwrap().fails {
             return Err(Refusal::new(libc::EINVAL, "a sanity question fails: a b file read is denied"));
         }
+        self.0.lock().unwrap().replace_guard(guard)?;
         self.0.lock().unwrap().policy = Some(path(&policy));
         self.0.lock().unwrap().beside.network = network.map(Path::to_owned);
         let mut bytes = Vec::new();
@@ -192,13 +209,6 @@ impl Machine for Pretended {
         let text = String::from_utf8(bytes).unwrap_or_else(|other| Hash::of(other.as_bytes()).to_string());
         self.done(format!("reload {text} {accept} {}", questions.len()));
         Ok(7)
-    }
-    fn guard(&mut self, database: Option<&Path>) -> Result<Option<PathBuf>, Refusal> {
-        let mut known = self.0.lock().unwrap();
-        if database.is_some() && !known.guarded {
-            return Err(Refusal::new(libc::ENODEV, "the guard does not run here"));
-        }
-        Ok(std::mem::replace(&mut known.beside.guard, database.map(Path::to_owned)))
     }
     fn beside(&mut self) -> Beside {
         self.0.lock().unwrap().beside.clone()

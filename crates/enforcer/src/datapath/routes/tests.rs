@@ -1,10 +1,6 @@
 //! What must change in many layouts, and that a table of routes leads where it led before.
 
-use std::{
-    collections::BTreeMap,
-    net::IpAddr,
-    time::Duration,
-};
+use std::{collections::BTreeMap, net::IpAddr, time::Duration};
 
 use fastrand::Rng;
 use nix::time::{ClockId, clock_gettime};
