@@ -203,7 +203,7 @@ struct tg_guard_switch {
 	__u32 database[TG_GUARD_WORDS];
 	__u32 has_policy;
 	__u32 generations, place, generation; /* a map of maps, a place in it, what comes there */
-	__s32 result;			      /* 0, or an error number below it: nothing is changed */
+	__s32 result; /* 0, or an error number below it: nothing is changed */
 };
 
 #endif
