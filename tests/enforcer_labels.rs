@@ -22,7 +22,7 @@ use std::{
 
 use tollgate_abi::enforcer::TG_PLAIN_INODES;
 use tollgate_enforcer::{
-    daemon::{devices::Devices, enforced::Enforced, machine::Machine},
+    daemon::{devices::Devices, enforced::Enforced, machine::{Machine, Ready}},
     datapath::Source,
     enforcer::{Enforcer, Options},
     labels::{filesystems, genfs::Genfs, object::Object, relabel::Lasts},
@@ -406,7 +406,8 @@ fn labels_the_nodes_of_devices_that_appear() {
         assert_eq!(added, number, "{}", io::Error::last_os_error());
         let node = by_path(format!("/dev/loop{number}"));
         for (wakes, type_) in [(0, "tmp_t"), (1, type_)] {
-            (0..wakes).for_each(|_| enforced.wake());
+            let all = Ready(enforced.wakes());
+            (0..wakes).for_each(|_| enforced.wake(&all));
             let label = enforced.labels(node.as_fd()).unwrap().object;
             let context = enforced.text(label).unwrap();
             assert_eq!(context.split(':').nth(2), Some(type_), "/dev/loop{number}");

@@ -54,6 +54,28 @@ fn believes_no_file_in_its_folder_and_keeps_a_place_for_root() {
 
 #[test]
 #[ignore = "takes long: make test-rest"]
+fn denies_a_signal_to_a_process_that_has_become_the_daemon() {
+    for kernel in kernels(KERNELS) {
+        let scratch = Scratch::new();
+        // What is remembered of a task must not hold for the daemon.
+        let becomes = "end; sh -c 'kill -STOP $$; exec tollgate enforce /policy --foreground' & p=$!; sleep 1; \
+                       for i in 1 2 3; do W kill -WINCH $p || exit 1; done; kill -CONT $p; \
+                       until tollgate status >/dev/null 2>&1; do sleep 1; done; [ $p = $(daemon) ]";
+        let steps = guest(&scratch, kernel, &[])
+            .names(NAMES)
+            .step("start", "next")
+            .step("becomes", becomes)
+            .step("signal", "W kill -WINCH $(daemon)")
+            .step("by root", "kill -WINCH $(daemon); tollgate status")
+            .run();
+        steps["becomes"].is(0, &[]);
+        steps["signal"].is(1, &["Permission denied"]);
+        steps["by root"].is(0, &["hooks run: what must be denied is denied"]);
+    }
+}
+
+#[test]
+#[ignore = "takes long: make test-rest"]
 fn answers_a_user_whatever_another_keeps_of_its_connections() {
     /// The attacker has subordinate uids; all users are in one domain, also the one who is served.
     const USERS: &str = r#"

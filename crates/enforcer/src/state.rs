@@ -128,6 +128,8 @@ impl State {
         // No process has the last daemon's number together with this time.
         word!(self, daemon_began, AtomicU64).store(began, Ordering::SeqCst);
         word!(self, daemon, AtomicU32).store(process, Ordering::SeqCst);
+        // What was granted on its tasks before, when they were anybody's (bpf/task_access.h).
+        self.forget();
     }
 
     /// Whether a process that began at this time is the daemon.

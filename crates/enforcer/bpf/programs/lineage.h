@@ -7,6 +7,7 @@
 #define TOLLGATE_PROGRAMS_LINEAGE_H
 
 #include "../address.h"
+#include "../cache.h"
 #include "../compiler.h"
 #include "../credential.h"
 #include "../credential_put.h"
@@ -160,6 +161,7 @@ SEC("iter/task") int relabel_slipped(struct bpf_iter__task *iterator)
 	if (found && label) {
 		tg_make_live(*found);
 		WRITE_ONCE(label->sid, *found);
+		tg_forget_row(TG_KEY(task));
 	}
 	const struct cred *cred = task->real_cred;
 	__u32 sid = tg_given_sid(task, label);

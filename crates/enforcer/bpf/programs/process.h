@@ -97,7 +97,10 @@ SEC("lsm/task_alloc") int BPF_PROG(task_alloc, struct task_struct *child, unsign
 			return -ENOMEM;
 	}
 	tg_remember_task(address, subject, epoch);
-	if (subject & TG_UNCONFINED || tg_all_may_to_themselves(TG_ITSELF_PROCESS, PROCESS__FORK))
+	/* What all others may, the canary may not: it tests whether this hook runs. */
+	if (subject & TG_UNCONFINED ||
+	    (sid != TG_SID_CANARY &&
+	     tg_all_may_to_themselves(TG_ITSELF_PROCESS, PROCESS__FORK)))
 		return 0;
 	return tg_check_fork(sid);
 }
