@@ -22,7 +22,11 @@ use std::{
 
 use tollgate_abi::enforcer::TG_PLAIN_INODES;
 use tollgate_enforcer::{
-    daemon::{devices::Devices, enforced::Enforced, machine::{Machine, Ready}},
+    daemon::{
+        devices::Devices,
+        enforced::Enforced,
+        machine::{Machine, Ready},
+    },
     datapath::Source,
     enforcer::{Enforcer, Options},
     labels::{filesystems, genfs::Genfs, object::Object, relabel::Lasts},

@@ -58,13 +58,18 @@ fn denies_a_signal_to_a_process_that_has_become_the_daemon() {
     for kernel in kernels(KERNELS) {
         let scratch = Scratch::new();
         // What is remembered of a task must not hold for the daemon.
-        let becomes = "end; sh -c 'kill -STOP $$; exec tollgate enforce /policy --foreground' & p=$!; sleep 1; \
-                       for i in 1 2 3; do W kill -WINCH $p || exit 1; done; kill -CONT $p; \
-                       until tollgate status >/dev/null 2>&1; do sleep 1; done; [ $p = $(daemon) ]";
+        let signals =
+            "until [ -e /number ]; do sleep 0.2; done; for i in 1 2 3; do kill -WINCH $(cat /number) || exit 1; done";
+        let becomes = format!(
+            "W sh -c '{signals}' & w=$!; sleep 2; end; \
+             sh -c 'kill -STOP $$; exec tollgate enforce /policy --foreground' & p=$!; sleep 1; echo $p > /number; \
+             wait $w; told=$?; kill -CONT $p; for i in $(seq 120); do tollgate status >/dev/null 2>&1 && break; sleep 1; done; \
+             [ $told = 0 ] && [ $p = $(daemon) ]"
+        );
         let steps = guest(&scratch, kernel, &[])
             .names(NAMES)
             .step("start", "next")
-            .step("becomes", becomes)
+            .step("becomes", &becomes)
             .step("signal", "W kill -WINCH $(daemon)")
             .step("by root", "kill -WINCH $(daemon); tollgate status")
             .run();

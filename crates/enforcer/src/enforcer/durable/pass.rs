@@ -160,7 +160,14 @@ impl Pass<'_> {
 
     fn one(&mut self, label: &Dirty, outcome: Outcome) {
         let cleaned = match outcome {
-            Outcome::Written => self.clean(label).map(|()| self.written.written += 1),
+            Outcome::Written => match self.clean(label) {
+                // The map takes memory without waiting for it. The label is in its file, and is written once more.
+                Err(cause) if cause.raw_os_error() == Some(libc::ENOMEM) => {
+                    let now = self.now;
+                    return self.enforcer.durable.backlog.postpone(label.file, label.sid, now);
+                }
+                cleaned => cleaned.map(|()| self.written.written += 1),
+            },
             Outcome::Unsupported => self.clean(label).map(|()| self.written.unsupported += 1),
             Outcome::Stale => self.stale(label),
             Outcome::Later => {
