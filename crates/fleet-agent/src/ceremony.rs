@@ -4,20 +4,23 @@
 //! the store, and whoever may write into the store submits it. A draft is trusted no more than the store is: `submit` checks
 //! all that nodes check, and that nothing else has been put in its place meanwhile.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use anyhow::{Context, bail};
 use clap::Args;
 use tollgate_fleet::{
     Manifest, Register, Root, Signed,
-    document::{DocumentError, Text},
+    document::DocumentError,
     durable,
     store::{Head, Revision, Store, Version},
     trust::{self, TrustError},
 };
 use tollgate_signing::SecretKey;
 
-use crate::{input::read, keys::create, output, source::Source};
+use crate::{input::read, output, source::Source};
 
 #[derive(Debug, Args)]
 pub(crate) struct Sign {
@@ -67,7 +70,7 @@ impl Draft {
         }
     }
 
-    fn read(file: &PathBuf) -> anyhow::Result<Self> {
+    fn read(file: &Path) -> anyhow::Result<Self> {
         let parsed = Self::parse(&read(file)?);
         parsed.with_context(|| format!("{} is no draft, which `--draft` writes", file.display()))
     }
@@ -122,7 +125,7 @@ async fn submit_root(source: &Source, document: &Signed<Root>) -> anyhow::Result
     let (version, bytes) = (document.unverified().version, document.bytes());
     if version == 1 {
         Root::first(&bytes).context("more root keys must sign it")?;
-        create(source.root_file(), &bytes)?;
+        output::create(source.root_file(), &bytes)?;
     } else {
         source
             .root()
@@ -144,12 +147,4 @@ async fn submit_register(source: &Source, document: &Signed<Register>) -> anyhow
     let revision = version.map(|version| version.revision);
     source.store()?.swap(&Head::Register, &document.bytes(), revision.as_ref()).await?;
     Ok(format!("register {}: {} nodes", next.number, next.members.len()))
-}
-
-/// Writes a document into a new file, for others to sign.
-pub(crate) fn draft<T: Text>(file: &PathBuf, document: &Signed<T>) -> anyhow::Result<ExitCode> {
-    create(file, &document.bytes())?;
-    let name = file.display();
-    output::line(&format!("{name}: `tollgate fleet sign {name} --sign KEY`, then `tollgate fleet submit {name}`"))?;
-    Ok(ExitCode::SUCCESS)
 }

@@ -1,8 +1,6 @@
 //! `tollgate-fleet init` and `keys`: the root file and its versions.
 
 use std::{
-    fs::OpenOptions,
-    io::Write,
     path::{Path, PathBuf},
     process::ExitCode,
     time::Duration,
@@ -80,7 +78,7 @@ pub(crate) async fn init(Init { fleet, keys: Keys { source, signing, roles } }: 
     }
     let bytes = document.bytes();
     Root::first(&bytes).context("name the secret root keys to --sign")?;
-    create(source.root_file(), &bytes)?;
+    output::create(source.root_file(), &bytes)?;
     source.store()?.put_root(1, &bytes).await?;
     output::line(&format!(
         "{}: the root file of the fleet {fleet}; bring it to each node, by a way that you trust",
@@ -133,13 +131,4 @@ fn public(path: &Path) -> anyhow::Result<PublicKey> {
         Ok(key) => Ok(key),
         Err(cause) => bail!("{}: {cause}", path.display()),
     }
-}
-
-/// Writes a file that must not exist yet: another one would be lost.
-pub(crate) fn create(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    let written = OpenOptions::new().write(true).create_new(true).open(path).and_then(|mut file| {
-        file.write_all(bytes)?;
-        file.sync_all()
-    });
-    written.with_context(|| format!("cannot make {}; name a new file in a folder that is there", path.display()))
 }

@@ -1,6 +1,12 @@
-//! Writing to standard output. A reader that has gone away ends the program quietly, as with other filters.
+//! Writing to standard output and to new files. A reader that has gone away ends the program quietly, as with other filters.
 
-use std::io::{self, Write};
+use std::{
+    fs::OpenOptions,
+    io::{self, Write},
+    path::Path,
+};
+
+use anyhow::Context;
 
 /// Writes a line of text.
 pub(crate) fn line(text: &str) -> anyhow::Result<()> {
@@ -14,4 +20,13 @@ pub(crate) fn line(text: &str) -> anyhow::Result<()> {
 pub(crate) fn failed(error: &anyhow::Error) {
     // There is nobody else to tell.
     let _ = writeln!(io::stderr(), "tollgate-fleet: {error:#}");
+}
+
+/// Writes a file that must not exist yet: another one would be lost.
+pub(crate) fn create(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    let written = OpenOptions::new().write(true).create_new(true).open(path).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.sync_all()
+    });
+    written.with_context(|| format!("cannot make {}; name a new file in a folder that is there", path.display()))
 }

@@ -16,8 +16,8 @@ use tollgate_fleet::{
 use tollgate_signing::SecretKey;
 
 use crate::{
-    ceremony,
     input::read,
+    output,
     place::{Opened, Place},
 };
 
@@ -106,6 +106,10 @@ impl Signing {
 
     /// Writes it into a file, if that is what was asked for; `None`: it goes into the store.
     pub(crate) fn drafts<T: Text>(&self, document: &Signed<T>) -> anyhow::Result<Option<ExitCode>> {
-        self.draft.as_ref().map(|file| ceremony::draft(file, document)).transpose()
+        let Some(file) = &self.draft else { return Ok(None) };
+        output::create(file, &document.bytes())?;
+        let name = file.display();
+        output::line(&format!("{name}: `tollgate fleet sign {name} --sign KEY`, then `tollgate fleet submit {name}`"))?;
+        Ok(Some(ExitCode::SUCCESS))
     }
 }

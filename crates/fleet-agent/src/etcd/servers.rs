@@ -5,6 +5,7 @@ use std::{
     net::{TcpListener, TcpStream},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    sync::atomic::{AtomicU16, Ordering},
     thread,
     time::{Duration, Instant},
 };
@@ -157,8 +158,14 @@ impl Drop for Servers {
     }
 }
 
+/// A port that nobody listens on, each time another one, below those that the kernel gives to clients.
 fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    static LAST: AtomicU16 = AtomicU16::new(0);
+    let first = 20_000 + (std::process::id() % 10_000) as u16;
+    (0..1000)
+        .map(|_| first + LAST.fetch_add(1, Ordering::SeqCst))
+        .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
+        .expect("a free port")
 }
 
 /// Debian's etcd.
