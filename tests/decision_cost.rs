@@ -33,7 +33,7 @@ fn nanoseconds(timed: &Value, name: &str, figure: &str) -> f64 {
     part(timed, name)[figure].as_f64().unwrap_or_else(|| panic!("{name} has no {figure}: {timed}"))
 }
 
-/// The figures of a policy, which must be whole. No time is a verdict, but for an order that no machine can reverse.
+/// The figures of a policy, which must be whole. No time is a verdict, but that a miss takes far longer than a hit.
 #[track_caller]
 fn whole(ended: Ended, runs: usize, least: u64) -> Value {
     let timed = ended.with(0).json();
@@ -49,7 +49,7 @@ fn whole(ended: Ended, runs: usize, least: u64) -> Value {
         assert_eq!(part(&timed, name)["by_question"].is_object(), by_question, "{name}");
     }
     let least = |name| nanoseconds(&timed, name, "least");
-    assert!(least("miss") > 2.0 * least("hit") && least("miss") > least("tables"), "{timed}");
+    assert!(least("miss") > 2.0 * least("hit"), "{timed}");
     timed
 }
 
