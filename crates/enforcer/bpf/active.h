@@ -23,8 +23,8 @@ static __always_inline __u32 tg_born(__u32 class)
 /*
  * Whether a directory was made in this interval. Until a checkpoint covers that, a crash makes it
  * doubtful for its age alone, and what is in it as well. Most directories are filled at once and
- * never again, and need no attribute. After 128 intervals the numbers begin anew: then its attribute is
- * written an interval later.
+ * never again, and need no attribute. After 128 intervals the numbers begin anew: then its
+ * attribute is written an interval later.
  */
 static __always_inline int tg_is_young(const struct tg_inode *label)
 {

@@ -126,7 +126,8 @@ enum tg_fcntl {
 SEC("lsm/file_fcntl")
 int BPF_PROG(file_fcntl, struct file *file, unsigned int command, unsigned long argument)
 {
-	/* Those that only change how the task names the file are not checked: F_DUPFD, F_GETFD, F_SETFD. */
+	/* Those that only change how the task names the file are not checked: F_DUPFD, F_GETFD,
+	 * F_SETFD. */
 	if (command < F_GETFL)
 		return 0;
 	switch (command) {

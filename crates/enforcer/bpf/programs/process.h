@@ -99,8 +99,7 @@ SEC("lsm/task_alloc") int BPF_PROG(task_alloc, struct task_struct *child, unsign
 	tg_remember_task(address, subject, epoch);
 	/* What all others may, the canary may not: it tests whether this hook runs. */
 	if (subject & TG_UNCONFINED ||
-	    (sid != TG_SID_CANARY &&
-	     tg_all_may_to_themselves(TG_ITSELF_PROCESS, PROCESS__FORK)))
+	    (sid != TG_SID_CANARY && tg_all_may_to_themselves(TG_ITSELF_PROCESS, PROCESS__FORK)))
 		return 0;
 	return tg_check_fork(sid);
 }
