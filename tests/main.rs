@@ -30,6 +30,7 @@ mod enforcer_processes;
 mod enforcer_programs;
 mod enforcer_revocation;
 mod enforcer_shadow;
+mod enforcer_sockets;
 mod enforcer_survival;
 mod examples;
 mod flask;

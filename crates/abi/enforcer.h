@@ -265,7 +265,8 @@ struct tg_socket {
 			     need none */
 };
 
-/* `sockets`, socket storage. A socket without an entry is the machine's. */
+/* `sockets`, socket storage; of a plain socket, in its place (struct tg_plain_socket). A socket
+ * without either is the machine's. */
 struct tg_sock {
 	struct tg_socket label;
 	__u64 used;	  /* what was granted on it (use.h) */
@@ -607,6 +608,15 @@ struct tg_plain_inode {
 #define TG_PLAIN_INODE_ROW_BITS 14
 #define TG_PLAIN_INODES (TG_PLAIN_WAYS << TG_PLAIN_INODE_ROW_BITS)
 
+/* A socket. `sock` is its address; 0: the place is free. */
+struct tg_plain_socket {
+	__u64 sock;
+	struct tg_sock kept;
+};
+#define TG_PLAIN_SOCKET_TAKEN 1ull /* its label is being written */
+#define TG_PLAIN_SOCKET_ROW_BITS 12
+#define TG_PLAIN_SOCKETS (TG_PLAIN_WAYS << TG_PLAIN_SOCKET_ROW_BITS)
+
 /* All global variables of the programs; the daemon has them mapped. */
 /* The classes in which subjects may do something to themselves, by their place in
  * tg_state.to_itself. */
@@ -696,8 +706,9 @@ struct tg_state {
 			       removed */
 	__u32 messages;	    /* TG_MESSAGES_... */
 	__u32 reserved_messages;
-	__u32 units; /* number of entries of the map `units` */
-	__u32 reserved_units;
+	__u32 units;	   /* number of entries of the map `units` */
+	__u32 clones_lost; /* a clone of a socket got no label: confined subjects find no socket to
+			      be the machine's any more */
 	struct tg_btrfs btrfs;
 	__u32 superblocks; /* the last tg_superblock.number */
 	__u32 reserved_superblocks;
@@ -718,7 +729,8 @@ struct tg_state {
 	__u64 task_cache[TG_TASK_ENTRIES];
 	/* This is no cache: the programs rely on it (bpf/plain_task.h). */
 	struct tg_plain_task plain[TG_PLAIN_TASKS];
-	struct tg_plain_inode plain_inodes[TG_PLAIN_INODES]; /* likewise (bpf/plain_inode.h) */
+	struct tg_plain_inode plain_inodes[TG_PLAIN_INODES];	/* likewise (bpf/plain_inode.h) */
+	struct tg_plain_socket plain_sockets[TG_PLAIN_SOCKETS]; /* likewise (bpf/plain_socket.h) */
 	__u64 avc[TG_AVC_ENTRIES];
 	__u64 transitions[TG_TRANSITION_ENTRIES];
 	/* What the daemon knows of the canary, for the next daemon: when its last acts were
@@ -763,9 +775,10 @@ struct tg_kernel {
 struct tg_inquiry {
 	__u32 source, target, class, av; /* SIDs, SECCLASS, permissions */
 	__u32 task;			 /* SID; validate only */
-	__u32 place, descriptor; /* which of `vital`, and a file of the daemon's; keep only */
-	__u32 process;		 /* process that asked the daemon, for the audit */
-	__s32 result;		 /* 0, or a negative errno; for sweep the number of entries */
+	__u32 place;			 /* which of `vital`; keep only */
+	__u32 descriptor;		 /* a file of the daemon's; keep and socket_label */
+	__u32 process;			 /* process that asked the daemon, for the audit */
+	__s32 result; /* 0, or a negative errno; for sweep the number of entries */
 };
 
 /* A question of bpf/cost.bpf.c. */

@@ -87,11 +87,11 @@ struct {
 } inodes SEC(".maps");
 
 /*
- * The label of each socket. Cloned: the socket of an accepted connection gets the label of the
- * listening socket (inet_csk_clone).
- * Writer: the programs, when a socket is made or accepted.
- * Reader: the programs.
- * Size: one per socket that is not the machine's, in the socket itself. No memory:
+ * The label of each socket that is not plain. Cloned: the socket of an accepted connection gets the
+ * label of the listening socket (inet_csk_clone).
+ * Writer: the programs, when a socket is made or accepted; the daemon, for a socket of its own.
+ * Reader: the programs; the daemon.
+ * Size: one per socket that is neither plain nor the machine's, in the socket itself. No memory:
  * TG_FAILED_SOCKET_STORAGE, and a confined task makes no socket.
  */
 struct {

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Labels of sockets: SID and class, in the storage of their socks. The inode of a socket has
- * the label of its sock.
+ * Labels of sockets: SID and class, of plain socks in a table (plain_socket.h), of the others in
+ * their storage. The inode of a socket has the label of its sock.
  *
- * A sock without storage was made by the machine, by the kernel for itself, or before the
+ * A sock without a label was made by the machine, by the kernel for itself, or before the
  * programs were attached. Its SID is TG_SID_MACHINE.
  */
 #ifndef TOLLGATE_SOCKET_LABEL_H
 #define TOLLGATE_SOCKET_LABEL_H
 
 #include "address.h"
+#include "cache.h"
 #include "classes.h"
 #include "compiler.h"
 #include "contexts.h"
@@ -20,12 +21,13 @@
 #include "kernel.h"
 #include "libbpf.h"
 #include "maps.h"
+#include "plain_socket.h"
 #include "socket_class.h"
 #include "state.h"
 #include "storage.h"
 #include "tables.h"
 
-/* The class of a sock without storage. */
+/* The class of a sock without a label. */
 TG_FUNCTION __u32 tg_sock_class(__u64 sock)
 {
 	struct sock *sk = (void *)sock;
@@ -34,24 +36,60 @@ TG_FUNCTION __u32 tg_sock_class(__u64 sock)
 			       BPF_CORE_READ(sk, sk_type), BPF_CORE_READ(sk, sk_protocol));
 }
 
+/* What was known of a sock at this address is not about the new one. */
+static __always_inline void tg_begin_sock(struct sock *sk)
+{
+	tg_forget_row(TG_KEY(sk));
+	tg_forget_plain_socket(TG_ADDRESS(sk));
+}
+
 static __always_inline struct tg_socket tg_socket_of(struct sock *sk)
 {
-	struct tg_socket *kept = bpf_sk_storage_get(&sockets, sk, 0, 0);
+	struct tg_sock *kept = tg_sock_of(sk);
 
 	if (kept)
-		return *kept;
+		return kept->label;
 	return (struct tg_socket){TG_SID_MACHINE, tg_sock_class(TG_KERNEL_ADDRESS(sk))};
 }
 
-/* Labels a sock. Returns 0 or -ENOMEM. */
-static __always_inline int tg_put_sock_label(struct sock *sk, __u32 sid, __u32 class)
+/* Labels a sock that has no label. Returns 0 or -ENOMEM. */
+static __noinline int tg_make_sock(struct sock *sk, __u32 sid, __u32 class, __u32 peer)
 {
-	struct tg_sock *kept = bpf_sk_storage_get(&sockets, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	struct tg_sock first = {.label = {sid, class, peer}};
 
-	if (!kept) {
+	if (!tg_is_labelling() && tg_put_plain_socket(TG_ADDRESS(sk), sid, class, peer))
+		return 0;
+	if (bpf_sk_storage_get(&sockets, sk, &first, BPF_SK_STORAGE_GET_F_CREATE))
+		return 0;
+	tg_failed(TG_FAILED_SOCKET_STORAGE);
+	return -ENOMEM;
+}
+
+/* Moves what is kept of a plain sock to its storage. There the daemon finds it, and the kernel
+ * copies it to clones. Returns 0 or -ENOMEM. */
+static __noinline int tg_settle_sock(struct sock *sk)
+{
+	__u64 plain = tg_find_plain_socket(TG_ADDRESS(sk));
+
+	if (!plain)
+		return 0;
+	struct tg_sock first = {.label = tg_plain_sock(plain)->label};
+
+	if (!bpf_sk_storage_get(&sockets, sk, &first, BPF_SK_STORAGE_GET_F_CREATE)) {
 		tg_failed(TG_FAILED_SOCKET_STORAGE);
 		return -ENOMEM;
 	}
+	tg_forget_plain_socket(TG_ADDRESS(sk));
+	return 0;
+}
+
+/* Labels a sock that may have a label. Returns 0 or -ENOMEM. */
+static __always_inline int tg_put_sock_label(struct sock *sk, __u32 sid, __u32 class)
+{
+	struct tg_sock *kept = tg_sock_of(sk);
+
+	if (!kept)
+		return tg_make_sock(sk, sid, class, 0);
 	kept->label.class = class;
 	/* A clone has what was granted on the original. */
 	kept->used = 0;
@@ -82,30 +120,32 @@ static __always_inline int tg_is_sock_unconfined(struct tg_sock *kept)
  */
 static __always_inline int tg_keep_peer(struct sock *sk, struct tg_socket *own, __u32 peer)
 {
-	struct tg_sock first = {.label = {own->sid, own->class, peer}};
-	struct tg_sock *kept =
-		bpf_sk_storage_get(&sockets, sk, &first, BPF_SK_STORAGE_GET_F_CREATE);
+	struct tg_sock *kept = tg_sock_of(sk);
 
-	if (!kept) {
-		tg_failed(TG_FAILED_SOCKET_STORAGE);
-		return -ENOMEM;
-	}
+	if (!kept)
+		return tg_make_sock(sk, own->sid, own->class, peer);
 	WRITE_ONCE(kept->label.peer, peer);
 	return 0;
 }
 
-/* The label of a socket's inode, at an address of the kernel's, is that of its sock: the SID, and
- * SECCLASS above it. 0: it is no socket's, or has no sock, because it is closed. In one word,
- * because the stack is small. */
-TG_FUNCTION __u64 tg_find_socket_label(__u64 inode)
+/* The sock of a socket's inode, both at addresses of the kernel's. 0: it is no socket's, or has no
+ * sock, because it is closed. */
+static __always_inline __u64 tg_sock_of_inode(__u64 inode)
 {
 	struct socket *socket =
 		(void *)(inode - bpf_core_field_offset(struct socket_alloc, vfs_inode));
-	struct tg_socket found = {TG_SID_MACHINE, 0};
 
 	if (BPF_CORE_READ((struct inode *)inode, i_sb, s_magic) != SOCKFS_MAGIC)
 		return 0;
-	__u64 sock = (__u64)BPF_CORE_READ(socket, sk);
+	return (__u64)BPF_CORE_READ(socket, sk);
+}
+
+/* The label of a socket's inode is that of its sock: the SID, and SECCLASS above it. 0: it has no
+ * sock. In one word, because the stack is small. */
+TG_FUNCTION __u64 tg_find_socket_label(__u64 inode)
+{
+	struct tg_socket found = {TG_SID_MACHINE, 0};
+	__u64 sock = tg_sock_of_inode(inode);
 
 	if (!sock)
 		return 0;

@@ -17,6 +17,7 @@
 #include "libbpf.h"
 #include "maps.h"
 #include "plain_inode.h"
+#include "plain_socket.h"
 #include "state.h"
 
 /* The offset of the BPF LSM's part in an inode's security blob. */
@@ -89,12 +90,17 @@ TG_FUNCTION int tg_label_at(__u64 inode, struct tg_inode *label)
 	return 1;
 }
 
-/* Likewise for the sock at an address, and the map `sockets`. Without a label a sock would be
- * the machine's. If this is not known, it is unlabelled. */
+/* Likewise for the sock at an address, and the map `sockets`, unless the sock is plain. Without a
+ * label a sock would be the machine's. If this is not known, it is unlabelled. */
 TG_FUNCTION int tg_socket_at(__u64 sock, struct tg_socket *socket)
 {
 	struct bpf_local_storage *storage = BPF_CORE_READ((struct sock *)sock, sk_bpf_storage);
+	__u64 plain = tg_find_plain_socket(sock - tg_state_address());
 
+	if (plain && socket) {
+		*socket = tg_plain_sock(plain)->label;
+		return 1;
+	}
 	if (!storage || (__u64)BPF_CORE_READ(storage, owner) != sock)
 		return 0;
 	__u64 stored = tg_stored((__u64)storage, ((struct bpf_map *)&sockets)->id);

@@ -7,7 +7,7 @@ use std::{
 };
 
 use libbpf_rs::Program;
-use tollgate_abi::enforcer::tg_inquiry;
+use tollgate_abi::enforcer::{tg_inquiry, tg_socket};
 
 use crate::{
     contexts::Sid,
@@ -51,13 +51,20 @@ pub struct Inquiries {
     validate: Inquiry,
     keep: Inquiry,
     sweep: Inquiry,
+    socket_label: Inquiry,
 }
 
 impl Inquiries {
     /// Opens the pinned programs.
     pub fn open(pins: &Pins) -> Result<Self, ProgramsError> {
         let open = |name| Inquiry::open(pins, name);
-        Ok(Self { check: open("check")?, validate: open("validate")?, keep: open("keep")?, sweep: open("sweep")? })
+        Ok(Self {
+            check: open("check")?,
+            validate: open("validate")?,
+            keep: open("keep")?,
+            sweep: open("sweep")?,
+            socket_label: open("socket_label")?,
+        })
     }
 
     /// Whether a process of the domain `source` has the permissions `vector`. The audit names `process` as the subject.
@@ -83,6 +90,15 @@ impl Inquiries {
         let mut inquiry = tg_inquiry::default();
         self.sweep.put(&mut inquiry)?;
         Ok(inquiry.result.cast_unsigned())
+    }
+
+    /// The labels of a socket of this process and of its peer. `None`: the machine made it, and nothing is known of its
+    /// peer.
+    pub fn socket_label(&self, socket: BorrowedFd<'_>) -> Result<Option<tg_socket>, InquiryError> {
+        let mut inquiry = tg_inquiry { descriptor: socket.as_raw_fd().cast_unsigned(), ..Default::default() };
+        self.socket_label.put(&mut inquiry)?;
+        let label = tg_socket { sid: inquiry.source, class: inquiry.class, peer: inquiry.target, labelled: 0 };
+        Ok((inquiry.result == 0).then_some(label))
     }
 
     /// Whether `task` may change the label of an object from `old` to `new` (validatetrans).

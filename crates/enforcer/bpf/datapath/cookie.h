@@ -10,6 +10,7 @@
 #include "../generation.h"
 #include "../libbpf.h"
 #include "../maps.h"
+#include "../plain_socket.h"
 #include "enforcer.h"
 #include "flow.h"
 
@@ -41,11 +42,10 @@ static __noinline __u32 tg_listener_sid(struct __sk_buff *skb, const struct tg_f
 
 	if (!sk)
 		return 0;
-	struct tg_socket *label =
-		sk->state == BPF_TCP_LISTEN ? bpf_sk_storage_get(&sockets, sk, 0, 0) : 0;
+	struct tg_sock *kept = sk->state == BPF_TCP_LISTEN ? tg_sock_of(sk) : 0;
 
-	if (label)
-		sid = label->sid;
+	if (kept)
+		sid = kept->label.sid;
 	bpf_sk_release(sk);
 	return sid;
 }

@@ -6,6 +6,7 @@
 #include "../endpoints.h"
 #include "../libbpf.h"
 #include "../maps.h"
+#include "../plain_socket.h"
 #include "carried.h"
 #include "cookie.h"
 #include "enforcer.h"
@@ -86,7 +87,7 @@ static __always_inline int tg_is_kernels(const struct bpf_sock *sk)
 static __always_inline __u32 tg_sender_sid(struct __sk_buff *skb, struct tg_flow *flow)
 {
 	struct bpf_sock *sk = skb->sk, *full = 0;
-	struct tg_socket *label;
+	struct tg_sock *kept;
 
 	if (!sk && (skb->ingress_ifindex || tg_carried(skb)))
 		return 0;
@@ -103,9 +104,9 @@ static __always_inline __u32 tg_sender_sid(struct __sk_buff *skb, struct tg_flow
 	/* Not a socket of a process: a tun or tap device's, for packets that come from its file. */
 	if (full && full->family == AF_UNSPEC)
 		return 0;
-	label = full ? bpf_sk_storage_get(&sockets, full, 0, 0) : 0;
-	if (label)
-		return label->sid;
+	kept = full ? tg_sock_of(full) : 0;
+	if (kept)
+		return kept->label.sid;
 	if (full && !tg_is_kernels(full))
 		return TG_SID_MACHINE;
 	tg_read_transport(skb, flow);
@@ -125,9 +126,9 @@ static __always_inline __u32 tg_connection_sid(struct __sk_buff *skb)
 	if (!full || full->type != SOCK_STREAM || full->protocol != IPPROTO_TCP ||
 	    full->state != BPF_TCP_ESTABLISHED)
 		return 0;
-	struct tg_socket *label = bpf_sk_storage_get(&sockets, full, 0, 0);
+	struct tg_sock *kept = tg_sock_of(full);
 
-	return label ? label->sid : TG_SID_MACHINE;
+	return kept ? kept->label.sid : TG_SID_MACHINE;
 }
 
 #endif

@@ -14,6 +14,7 @@
 #include "../kernel.h"
 #include "../libbpf.h"
 #include "../request.h"
+#include "../socket_label.h"
 #include "../state.h"
 #include "../subject.h"
 #include "../survival_mount.h"
@@ -65,16 +66,44 @@ SEC("syscall") int validate(struct tg_inquiry *inquiry)
 	return 0;
 }
 
+/* The file of one of the daemon's descriptors. */
+static __always_inline struct file *tg_file_of(__u32 descriptor)
+{
+	struct file **files = BPF_CORE_READ(bpf_get_current_task_btf(), files, fdt, fd), *file = 0;
+
+	if (bpf_probe_read_kernel(&file, sizeof file, files + descriptor))
+		return 0;
+	return file;
+}
+
+/* The label of the socket behind one of the daemon's descriptors: its SID, its class, and the SID
+ * of its peer. -ENOENT: it has none. */
+SEC("syscall") int socket_label(struct tg_inquiry *inquiry)
+{
+	struct file *file = tg_file_of(inquiry->descriptor);
+	struct tg_socket label = {};
+	__u64 sock = 0;
+
+	if (file)
+		sock = tg_sock_of_inode((__u64)BPF_CORE_READ(file, f_inode));
+	inquiry->result = -ENOENT;
+	if (!sock || !tg_socket_at(sock, &label))
+		return 0;
+	inquiry->source = label.sid;
+	inquiry->class = label.class;
+	inquiry->target = label.peer;
+	inquiry->result = 0;
+	return 0;
+}
+
 /* Registers the place of the file of one of the daemon's descriptors. */
 SEC("syscall") int keep(struct tg_inquiry *inquiry)
 {
-	struct task_struct *current = bpf_get_current_task_btf();
-	struct file **files = BPF_CORE_READ(current, files, fdt, fd), *file = 0;
+	struct file *file = tg_file_of(inquiry->descriptor);
 	__u32 place = inquiry->place;
 
 	inquiry->result = -EINVAL;
-	if (place >= TG_VITAL ||
-	    bpf_probe_read_kernel(&file, sizeof file, files + inquiry->descriptor) || !file)
+	if (place >= TG_VITAL || !file)
 		return 0;
 	struct tg_vital *vital = &state.vital[place];
 	__u64 mount = tg_mount_of((__u64)BPF_CORE_READ(file, f_path.mnt));

@@ -208,7 +208,7 @@ static __always_inline int tg_send(struct sock *sk)
 
 	if (subject & TG_UNCONFINED && !tg_is_labelling())
 		return 0;
-	struct tg_sock *own = bpf_sk_storage_get(&sockets, sk, 0, 0);
+	struct tg_sock *own = tg_sock_of(sk);
 	__u32 epoch = tg_labels_epoch();
 
 	if (own && own->label.labelled == epoch &&

@@ -121,7 +121,7 @@ int BPF_PROG(socket_sock_rcv_skb, struct sock *sk, struct sk_buff *packet)
 
 	if (family != PF_INET && family != PF_INET6)
 		return 0;
-	struct tg_sock *kept = bpf_sk_storage_get(&sockets, sk, 0, 0);
+	struct tg_sock *kept = tg_sock_of(sk);
 
 	if (!kept || kept->label.sid == TG_SID_MACHINE || tg_is_sock_unconfined(kept))
 		return 0;

@@ -12,6 +12,7 @@
 #include "../kernel.h"
 #include "../libbpf.h"
 #include "../maps.h"
+#include "../plain_socket.h"
 #include "../socket_class.h"
 #include "../state.h"
 #include "classes.h"
@@ -42,7 +43,8 @@ static __always_inline int tg_has_peer(struct bpf_sock *sk)
  * neither end of a unix connection has a label, the machine has connected to itself. */
 static __always_inline __u32 tg_peer_of(struct bpf_sock *sk)
 {
-	struct tg_socket *kept = bpf_sk_storage_get(&sockets, sk, 0, 0);
+	struct tg_sock *found = tg_sock_of(sk);
+	struct tg_socket *kept = found ? &found->label : 0;
 
 	if (!tg_has_peer(sk))
 		return 0;

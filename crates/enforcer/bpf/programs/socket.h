@@ -11,6 +11,7 @@
 #include "../kernel.h"
 #include "../libbpf.h"
 #include "../maps.h"
+#include "../plain_socket.h"
 #include "../request.h"
 #include "../socket_access.h"
 #include "../socket_class.h"
@@ -33,6 +34,12 @@ static __always_inline int tg_was_granted(const struct tg_sock *own, __u64 subje
 	return 1;
 }
 
+/* A clone whose label was lost looks like a sock of the machine's (tg_label_clone). */
+static __always_inline __u32 tg_sid_without_label(void)
+{
+	return READ_ONCE(state.clones_lost) ? SECINITSID_UNLABELED : TG_SID_MACHINE;
+}
+
 /* sock_has_perm: checks whether the current task may do `av` to a sock. */
 static __noinline int tg_check_sock(struct sock *sk, __u32 av)
 {
@@ -41,7 +48,7 @@ static __noinline int tg_check_sock(struct sock *sk, __u32 av)
 
 	if (subject & TG_UNCONFINED)
 		return 0;
-	struct tg_sock *kept = bpf_sk_storage_get(&sockets, sk, 0, 0);
+	struct tg_sock *kept = tg_sock_of(sk);
 
 	if (kept && use && tg_was_granted(kept, subject, use))
 		return 0;
@@ -50,7 +57,7 @@ static __noinline int tg_check_sock(struct sock *sk, __u32 av)
 		return 0;
 	struct tg_request request = {
 		.source = subject,
-		.target = kept ? kept->label.sid : TG_SID_MACHINE,
+		.target = kept ? kept->label.sid : tg_sid_without_label(),
 		.class = kept ? kept->label.class : tg_sock_class(TG_KERNEL_ADDRESS(sk)),
 		.av = av,
 		.manager = TG_MANAGER_SOCKET,
@@ -155,7 +162,7 @@ static __noinline int tg_make_sock_label(struct sock *sk, __u32 class)
 
 	if (tg_new_socket_sid(subject & 0xffff, class, &sid))
 		return confined ? -EACCES : 0;
-	if (sid == TG_SID_MACHINE || !tg_put_sock_label(sk, sid, class))
+	if (sid == TG_SID_MACHINE || !tg_make_sock(sk, sid, class, 0))
 		return 0;
 	return confined ? -ENOMEM : 0;
 }
@@ -217,11 +224,18 @@ static __noinline int tg_meet_namespace(struct sock *sk)
  */
 static __noinline int tg_await_labels(struct sock *sk, __u32 process)
 {
-	struct tg_socket *own = bpf_sk_storage_get(&sockets, sk, 0, 0);
+	struct tg_sock *kept = tg_sock_of(sk);
 	__u32 epoch = tg_labels_epoch();
 
-	if (!own || own->labelled == epoch || own->sid == TG_SID_MACHINE)
+	if (!kept || kept->label.labelled == epoch || kept->label.sid == TG_SID_MACHINE)
 		return 0;
+	/* It was made before packets had labels. */
+	if (tg_is_labelling() && tg_settle_sock(sk))
+		return -EAGAIN;
+	kept = tg_sock_of(sk);
+	if (!kept)
+		return -EAGAIN;
+	struct tg_socket *own = &kept->label;
 	struct net *net = sk->__sk_common.skc_net.net;
 	__u64 cookie = net->net_cookie;
 
@@ -248,7 +262,7 @@ int BPF_PROG(socket_post_create, struct socket *socket, int family, int type, in
 
 	if (!sk)
 		return 0;
-	tg_forget_row(TG_KEY(sk));
+	tg_begin_sock(sk);
 	if (kernel || (tg_task_subject() & 0xffff) == TG_SID_MACHINE)
 		return 0;
 	if (tg_has_packets(family) && tg_meet_namespace(sk))
@@ -258,10 +272,11 @@ int BPF_PROG(socket_post_create, struct socket *socket, int family, int type, in
 
 static __always_inline void tg_put_other(struct sock *sk, struct sock *other)
 {
-	struct tg_socket *kept = bpf_sk_storage_get(&sockets, sk, 0, 0);
+	__u32 peer = tg_socket_of(other).sid;
+	struct tg_sock *kept = tg_sock_of(sk);
 
 	if (kept)
-		WRITE_ONCE(kept->peer, tg_socket_of(other).sid);
+		WRITE_ONCE(kept->label.peer, peer);
 }
 
 /* selinux_socket_socketpair. One task makes both ends, so both have a label or none. */
@@ -277,14 +292,48 @@ int BPF_PROG(socket_socketpair, struct socket *socket, struct socket *other)
 	return 0;
 }
 
-/* selinux_sk_clone_security, for kernels that do not clone the storage with the sock
- * (sk_clone_lock). A sock that is a bare copy still has the original's pointer. */
+/* Whether a clone is a bare copy, whose pointer to storage is the original's, until the kernel
+ * clones that (sk_clone_lock). Other families make a sock of its own. */
+static __always_inline int tg_is_bare_copy(struct sock *new)
+{
+	__u32 family = new->__sk_common.skc_family;
+
+	return family == PF_INET || family == PF_INET6;
+}
+
+/* Labels a clone. Without a place for it the original gets storage, which the kernel clones. */
+static __always_inline int tg_label_clone(struct sock *sk, struct sock *new,
+					  const struct tg_socket *label)
+{
+	if (!tg_is_bare_copy(new))
+		return tg_make_sock(new, label->sid, label->class, 0);
+	if (!tg_is_labelling() && tg_put_plain_socket(TG_ADDRESS(new), label->sid, label->class, 0))
+		return 0;
+	return tg_settle_sock(sk);
+}
+
+/* selinux_sk_clone_security. The kernel goes on whatever happens here. */
 SEC("lsm/sk_clone_security") int BPF_PROG(sk_clone_security, struct sock *sk, struct sock *new)
 {
-	struct tg_socket *kept = bpf_sk_storage_get(&sockets, sk, 0, 0);
+	__u64 plain = tg_find_plain_socket(TG_ADDRESS(sk));
+	struct tg_sock *kept = plain ? tg_plain_sock(plain) : 0;
 
-	if (kept)
-		tg_put_sock_label(new, kept->sid, kept->class);
+	tg_forget_plain_socket(TG_ADDRESS(new));
+	if (!plain && !tg_is_bare_copy(new))
+		kept = bpf_sk_storage_get(&sockets, sk, 0, 0);
+	if (!kept)
+		return 0;
+	struct tg_socket label = kept->label;
+
+	if (tg_label_clone(sk, new, &label))
+		WRITE_ONCE(state.clones_lost, 1);
+	return 0;
+}
+
+/* The sock is gone. */
+SEC("lsm/sk_free_security") int BPF_PROG(sk_free_security, struct sock *sk)
+{
+	tg_forget_plain_socket(TG_ADDRESS(sk));
 	return 0;
 }
 
@@ -292,19 +341,19 @@ SEC("lsm/sk_clone_security") int BPF_PROG(sk_clone_security, struct sock *sk, st
 SEC("lsm/sctp_sk_clone")
 int BPF_PROG(sctp_sk_clone, void *association, struct sock *sk, struct sock *new)
 {
-	struct tg_socket *kept = bpf_sk_storage_get(&sockets, sk, 0, 0);
+	struct tg_sock *kept = tg_sock_of(sk);
 
-	if (kept)
-		tg_put_sock_label(new, kept->sid, kept->class);
+	if (kept && tg_put_sock_label(new, kept->label.sid, kept->label.class))
+		WRITE_ONCE(state.clones_lost, 1);
 	return 0;
 }
 
 /* selinux_mptcp_add_subflow: the kernel's own socket, which carries a user's connection. */
 SEC("lsm/mptcp_add_subflow") int BPF_PROG(mptcp_add_subflow, struct sock *sk, struct sock *subflow)
 {
-	struct tg_socket *kept = bpf_sk_storage_get(&sockets, sk, 0, 0);
+	struct tg_sock *kept = tg_sock_of(sk);
 
-	return !kept || !tg_put_sock_label(subflow, kept->sid, kept->class) ? 0 : -ENOMEM;
+	return kept && tg_put_sock_label(subflow, kept->label.sid, kept->label.class) ? -ENOMEM : 0;
 }
 
 SEC("lsm/socket_listen") int BPF_PROG(socket_listen, struct socket *socket, int backlog)

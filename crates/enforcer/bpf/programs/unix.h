@@ -43,7 +43,7 @@ static __noinline int tg_join(struct sock *sk, struct sock *end, struct tg_socke
 SEC("lsm/unix_stream_connect")
 int BPF_PROG(unix_stream_connect, struct sock *sk, struct sock *other, struct sock *end)
 {
-	tg_forget_row(TG_KEY(end));
+	tg_begin_sock(end);
 	struct tg_socket own = tg_socket_of(sk), listener = tg_socket_of(other);
 	int result = tg_ask_sock(&own, other, UNIX_STREAM_SOCKET__CONNECTTO);
 

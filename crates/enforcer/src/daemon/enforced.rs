@@ -300,7 +300,8 @@ impl Machine for Enforced {
     }
 
     fn socket(&mut self, socket: BorrowedFd<'_>) -> Result<Option<tg_socket>, Refusal> {
-        self.on()?.socket(socket).map_err(|cause| refused(&cause))
+        self.on()?;
+        self.inquiries.socket_label(socket).map_err(|cause| Refusal::new(libc::EIO, cause.to_string()))
     }
 
     fn heard(&mut self, socket: BorrowedFd<'_>, sender: SocketAddr) -> Result<Option<Sid>, Refusal> {

@@ -27,12 +27,26 @@ impl Group {
 
 /// Files of the enforcer's programs (crates/enforcer/bpf, crates/abi) by what their lines are for. Others are the rest.
 const FILES: [(Group, &[&str]); 4] = [
-    (Group::Subject, &["subject.h", "credential.h", "credential_put.h", "unit.h", "process.h", "holder.h", "share.h"]),
+    (
+        Group::Subject,
+        &[
+            "subject.h",
+            "credential.h",
+            "credential_put.h",
+            "plain_task.h",
+            "unit.h",
+            "process.h",
+            "holder.h",
+            "share.h",
+        ],
+    ),
     (
         Group::Object,
         &[
             "object.h",
             "storage.h",
+            "plain_inode.h",
+            "plain_socket.h",
             "label_inode.h",
             "label_unwalked.h",
             "label_new.h",

@@ -1,4 +1,4 @@
-//! The labels of sockets and of their peers.
+//! The labels that datagram sockets have received.
 
 use std::{
     io,
@@ -7,11 +7,7 @@ use std::{
 };
 
 use libbpf_rs::{MapCore, MapFlags};
-use tollgate_abi::{
-    bytes_of,
-    enforcer::{tg_heard, tg_sock, tg_socket},
-};
-use zerocopy::FromBytes;
+use tollgate_abi::{bytes_of, enforcer::tg_heard};
 
 use super::{Enforcer, EnforcerError, map_error};
 use crate::contexts::Sid;
@@ -20,13 +16,6 @@ use crate::contexts::Sid;
 const SO_COOKIE: i32 = 57;
 
 impl Enforcer {
-    /// The labels of a socket and of its peer. `None`: the machine made it, and nothing is known of its peer.
-    pub fn socket(&self, socket: BorrowedFd<'_>) -> Result<Option<tg_socket>, EnforcerError> {
-        let found = self.maps.sockets.lookup(&socket.as_raw_fd().to_ne_bytes(), MapFlags::ANY);
-        let found = found.map_err(map_error("find the label of a socket"))?;
-        Ok(found.and_then(|bytes| tg_sock::read_from_bytes(&bytes).ok()).map(|kept| kept.label))
-    }
-
     /// The label that a datagram socket has received last from a sender. `None`: nothing was heard of it, or it is too
     /// long ago.
     pub fn heard(&self, socket: BorrowedFd<'_>, sender: SocketAddr) -> Result<Option<Sid>, EnforcerError> {
