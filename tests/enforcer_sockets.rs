@@ -67,9 +67,12 @@ fn set_socket_label(sid: Sid) {
     assert!(result == -1 && error.raw_os_error() == Some(libc::EALREADY), "{result} {error}");
 }
 
+fn listener() -> TcpListener {
+    TcpListener::bind(("127.0.0.1", 0)).unwrap()
+}
+
 /// A connection to itself: the accepted socket, and the one that has connected.
-fn connection() -> [RawFd; 2] {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+fn connection(listener: &TcpListener) -> [RawFd; 2] {
     let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let (accepted, _) = listener.accept().unwrap();
     [accepted.into_raw_fd(), client.into_raw_fd()]
@@ -101,9 +104,11 @@ fn judges_sockets_by_their_own_labels_when_all_places_are_taken() {
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) }, 0);
     // Readers use their own sockets, and nobody else does.
     let [own, denied] = Confined::start(reader, |_| {
-        let mut sockets = Vec::from(connection());
+        // One that has a place, of which most that it accepts later find none.
+        let listener = listener();
+        let mut sockets = Vec::from(connection(&listener));
         sockets.extend((0..PAIRS).flat_map(|_| pair()));
-        (0..20).for_each(|_| sockets.extend(connection()));
+        (0..20).for_each(|_| sockets.extend(connection(&listener)));
         let own = sockets.iter().filter(|socket| sends(**socket) == 0).count();
         let denied = Confined::start(late, |_| {
             [sockets.iter().filter(|socket| sends(**socket) == libc::EACCES.cast_unsigned()).count() as u32]
@@ -127,12 +132,12 @@ fn gives_no_socket_the_label_of_one_that_is_closed() {
     // Everybody uses those of late ones, and nobody those of the machine.
     let made = Confined::start(reader, |_| {
         set_socket_label(late);
-        let pairs: Vec<[RawFd; 2]> = (0..SOCKETS / 2).map(|_| pair()).chain([connection()]).collect();
+        let pairs: Vec<[RawFd; 2]> = (0..SOCKETS / 2).map(|_| pair()).chain([connection(&listener())]).collect();
         [pairs.iter().flatten().map(|socket| sends(*socket)).sum::<u32>()]
     });
     assert_eq!(made.numbers::<1>(), [0]);
     let pairs: Vec<_> = (0..SOCKETS / 2).map(|_| UnixDatagram::pair().unwrap()).collect();
-    let connection = connection();
+    let connection = connection(&listener());
     let denied = Confined::start(reader, |_| {
         let sockets = pairs.iter().flat_map(|(one, other)| [one.as_raw_fd(), other.as_raw_fd()]);
         let all = sockets.chain(connection);
