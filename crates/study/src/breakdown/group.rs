@@ -27,7 +27,10 @@ impl Group {
 
 /// Files of the enforcer's programs (crates/enforcer/bpf, crates/abi) by what their lines are for. Others are the rest.
 const FILES: [(Group, &[&str]); 4] = [
-    (Group::Subject, &["subject.h", "credential.h", "credential_put.h", "unit.h", "process.h", "holder.h", "share.h"]),
+    (
+        Group::Subject,
+        &["subject.h", "credential.h", "credential_put.h", "unit.h", "container.h", "process.h", "holder.h", "share.h"],
+    ),
     (
         Group::Object,
         &[
