@@ -9,6 +9,7 @@
 #define TOLLGATE_CONTAINER_H
 
 #include "compiler.h"
+#include "decide.h"
 #include "enforcer.h"
 #include "libbpf.h"
 #include "maps.h"
