@@ -92,6 +92,7 @@ install-program:
 	install -m 644 $(POLICY) $(SHARE)/tollgate/policy
 	install -m 644 $(SETS) $(SHARE)/tollgate/guard
 	install -D -m 644 packaging/prometheus/tollgate.rules.yml $(SHARE)/tollgate/prometheus/tollgate.rules.yml
+	install -D -m 644 packaging/containers/tollgate.json $(SHARE)/tollgate/containers/tollgate.json
 	for unit in tollgate tollgate-fleet; do \
 	    sed 's|@PREFIX@|$(PREFIX)|' packaging/$$unit.service.in >$(DESTDIR)$(PREFIX)/lib/systemd/system/$$unit.service; \
 	done

@@ -83,6 +83,7 @@ fn classes(c: &Path, rust: &Path) {
 /// Structures whose bytes go into maps or come out of them. The compiler checks that they have no gaps.
 const AS_BYTES: &[&str] = &[
     "tg_bare",
+    "tg_container",
     "tg_context",
     "tg_endpoints",
     "tg_filesystem",

@@ -340,6 +340,9 @@ struct tg_superblock {
 	__u32 flags;
 	__u32 number;  /* of those that the programs have seen; 0: they have not */
 	__u8 uuid[16]; /* zeros: it has none */
+	__u32 context; /* the SID of all its files, as by the mount option context=: it is a
+			  container's root; 0: each file has its own */
+	__u32 reserved;
 };
 /* The labels of this file system were read. Before that, an inode of a file system with
  * attributes has a label only if it was made since. The daemon sets this flag after it has
@@ -398,6 +401,19 @@ struct tg_unit {
 #define TG_UNIT_TEMPLATE 1u /* the name is the beginning of an instance's name */
 #define TG_UNIT_UNKNOWN 2u  /* the policy in force lacks its context: nothing starts */
 #define TG_UNIT_SEEN 4u	    /* it was confined before: its starts are reported */
+
+/*
+ * `containers`: the contexts of containers, by the number of the cgroup. The kernel gives the
+ * number of a cgroup that is gone to no other before it boots again.
+ */
+#define TG_CONTAINERS 2048u
+#define TG_CONTAINER_DEPTH 32u /* the deepest cgroup that can be a container's */
+struct tg_container {
+	__u32 sid;    /* of its processes */
+	__u32 files;  /* of the files of `device` */
+	__u32 device; /* of its root file system; 0: files there have labels of their own */
+	__u32 reserved;
+};
 
 /*
  * `objects`: labels, by address, of objects with neither an inode nor storage: System V
@@ -707,8 +723,10 @@ struct tg_state {
 	__u32 messages;	    /* TG_MESSAGES_... */
 	__u32 reserved_messages;
 	__u32 units;	   /* number of entries of the map `units` */
+	__u32 containers;  /* of the map `containers` */
 	__u32 clones_lost; /* a clone of a socket got no label: confined subjects find no socket to
 			      be the machine's any more */
+	__u32 reserved_clones;
 	struct tg_btrfs btrfs;
 	__u32 superblocks; /* the last tg_superblock.number */
 	__u32 reserved_superblocks;

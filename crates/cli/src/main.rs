@@ -3,6 +3,7 @@
 mod audit;
 mod bench;
 mod boolean;
+mod container;
 mod denials;
 mod difference;
 mod enforcer;
@@ -85,6 +86,9 @@ enum Command {
     /// List and set the contexts that processes of systemd units get, whatever program they run
     #[command(subcommand)]
     Unit(unit::Command),
+    /// Give containers contexts of their own, and list them
+    #[command(subcommand)]
+    Container(container::Command),
     /// Show which networks' packets have labels, what became of packets, and make keys that seal labels
     #[command(subcommand)]
     Net(net::Command),
@@ -169,6 +173,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Port(command) => port::run(&command),
         Command::Bool(command) => boolean::run(&command),
         Command::Unit(command) => unit::run(command),
+        Command::Container(command) => container::run(command),
         Command::Net(command) => net::run(&command),
         Command::Guard(command) => guard::run(&command),
         Command::Fleet(arguments) => fleet::run(&arguments),

@@ -1,6 +1,7 @@
 //! The daemon's clients.
 
 mod attribute;
+mod containers;
 mod fleet;
 mod halted;
 mod network;

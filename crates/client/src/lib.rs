@@ -38,6 +38,7 @@
 
 pub mod after_gap;
 mod client;
+pub mod containers;
 pub mod descriptors;
 pub mod fleet;
 pub mod guard;

@@ -5,6 +5,7 @@
 //! answers each request with one line: `ok WORD...` or `error ERRNO TEXT`. Within a word, `%` and every byte that is
 //! not a graphic ASCII character are written as `%` and two hexadecimal digits.
 
+mod containers;
 mod fleet;
 mod network;
 #[cfg(test)]
@@ -16,7 +17,7 @@ use std::{fmt, net::SocketAddr, ops::RangeInclusive};
 use tollgate_abi::paths;
 
 use self::words::{line, words};
-pub use self::{fleet::Fleet, network::Network};
+pub use self::{containers::Containers, fleet::Fleet, network::Network};
 
 /// Path of the socket on which the daemon listens.
 pub const SOCKET: &str = paths::SOCKET;
@@ -208,6 +209,8 @@ pub enum Request {
     Units,
     /// Labels in packets.
     Network(Network),
+    /// Containers that start, and those that run.
+    Containers(Containers),
     /// A fleet's generation.
     Fleet(Fleet),
     /// Services as expected and as they run: [`crate::services::Service`]s as JSON.
@@ -233,6 +236,7 @@ impl Request {
             | Self::DefaultLabel
             | Self::StartShadow => 1..=1,
             Self::Get(_) => 0..=1,
+            Self::Containers(containers) => containers.descriptors(),
             Self::Fleet(fleet) => fleet.descriptors()..=fleet.descriptors(),
             _ => 0..=0,
         }
@@ -267,6 +271,7 @@ impl Request {
             Self::Shadow => vec!["shadow"],
             Self::Units => vec!["units"],
             Self::Network(network) => return network.words(),
+            Self::Containers(containers) => return containers.words(),
             Self::Fleet(fleet) => return fleet.words(),
             Self::Services => vec!["services"],
             Self::AcceptServices => vec!["services", "accept"],
@@ -318,6 +323,7 @@ impl Request {
             ["shadow"] => Self::Shadow,
             ["units"] => Self::Units,
             ["network", ref rest @ ..] => Self::Network(Network::parse(rest).ok_or_else(unknown)?),
+            ["containers", ref rest @ ..] => Self::Containers(Containers::parse(rest).ok_or_else(unknown)?),
             ["fleet", ref rest @ ..] => Self::Fleet(Fleet::parse(rest).ok_or_else(unknown)?),
             ["services"] => Self::Services,
             ["services", "accept"] => Self::AcceptServices,

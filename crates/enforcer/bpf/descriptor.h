@@ -123,6 +123,8 @@ static __always_inline __u32 tg_unseen_sid_at(__u64 inode)
 	struct tg_superblock *superblock = bpf_map_lookup_elem(&superblocks, &device);
 	__u32 sid = 0;
 
+	if (superblock && superblock->context)
+		return superblock->context;
 	if (BPF_CORE_READ(sb, s_magic) == OVERLAYFS_SUPER_MAGIC)
 		sid = tg_real_sid(inode);
 	if (sid)

@@ -91,6 +91,7 @@ static __noinline struct tg_superblock *tg_superblock_read(struct super_block *s
 	if (known->address && known->address != new.address) {
 		known->flags = 0;
 		known->number = 0;
+		known->context = 0;
 	}
 	if (!known->number)
 		known->number = number;

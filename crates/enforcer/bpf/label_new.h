@@ -17,6 +17,7 @@
 #include "libbpf.h"
 #include "maps.h"
 #include "object.h"
+#include "overlay.h"
 #include "plain_inode.h"
 #include "request.h"
 #include "share.h"
@@ -87,6 +88,9 @@ static __always_inline int tg_determine_sid(const struct tg_task *task, __u64 ow
 					    struct inode *directory, __u32 above, __u64 name,
 					    __u32 class, __u32 *sid)
 {
+	*sid = tg_mount_context(directory->i_sb);
+	if (*sid)
+		return 0;
 	if (task && task->create_cred && tg_acts_with(task->create_cred)) {
 		*sid = task->create_cred_sid;
 		return 0;
@@ -177,7 +181,8 @@ static __always_inline int tg_is_labelled(struct inode *directory, __u32 sid)
 static __always_inline int tg_inherits(struct inode *directory, __u32 sid,
 				       const struct tg_superblock *superblock)
 {
-	return tg_is_labelled(directory, sid) && !tg_keeps_all(superblock);
+	return superblock->context == sid ||
+	       (tg_is_labelled(directory, sid) && !tg_keeps_all(superblock));
 }
 
 /* A hash that distinguishes a dentry's name from others. */

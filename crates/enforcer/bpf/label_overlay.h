@@ -63,8 +63,10 @@ static __always_inline int tg_tell_label(struct dentry *dentry)
 	    !tg_is_daemon(bpf_get_current_task_btf()))
 		return 0;
 	struct tg_object object = tg_object_of(inode);
-	__u32 sid = tg_is_overlay(inode->i_sb) ? tg_real_sid(TG_KERNEL_ADDRESS(inode)) : 0;
+	__u32 sid = tg_mount_context(inode->i_sb);
 
+	if (!sid && tg_is_overlay(inode->i_sb))
+		sid = tg_real_sid(TG_KERNEL_ADDRESS(inode));
 	WRITE_ONCE(state.reported_class, object.class);
 	WRITE_ONCE(state.reported_label, sid ? sid : object.sid);
 	return -ENODATA;

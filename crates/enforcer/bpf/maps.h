@@ -425,6 +425,19 @@ struct {
 } units SEC(".maps");
 
 /*
+ * The contexts of containers, by their cgroups (container.h).
+ * Writer: the daemon, when a container starts, and when its cgroup is gone.
+ * Reader: the programs, when the machine executes a program; the next daemon.
+ * Size: containers that run at a time. Full: the daemon refuses them, and they do not start.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, TG_CONTAINERS);
+	__type(key, __u64);
+	__type(value, struct tg_container);
+} containers SEC(".maps");
+
+/*
  * Connections that are being accepted: the label that the accepted socket will have, and its
  * peer's, by the address of the request_sock. Writer: the programs, when a connection is requested
  * (inet_conn_request). Reader: the programs, when its answer is sent and when it is accepted. Size:

@@ -87,6 +87,10 @@ static __always_inline struct tg_object tg_object_of(struct inode *inode)
 	} else {
 		object.sid = tg_unseen_sid(inode);
 	}
+	__u32 context = tg_mount_context(tg_sb_of(inode));
+
+	if (context)
+		object.sid = context;
 	return object;
 }
 

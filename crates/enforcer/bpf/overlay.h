@@ -11,6 +11,7 @@
 #include "filesystem.h"
 #include "kernel.h"
 #include "libbpf.h"
+#include "state.h"
 #include "storage.h"
 
 #define TG_KERNEL(major, minor) ((major) << 16 | (minor) << 8)
@@ -57,6 +58,17 @@ static __always_inline __u32 tg_real_sid(__u64 inode)
 static __always_inline int tg_is_overlay(struct super_block *sb)
 {
 	return sb->s_magic == OVERLAYFS_SUPER_MAGIC;
+}
+
+/* The SID of all files of an overlay that a container has as its root, as SELinux has it by the
+ * mount option context=; 0: each file has its own. */
+static __noinline __u32 tg_mount_context(struct super_block *sb)
+{
+	if (!READ_ONCE(state.containers) || !tg_is_overlay(sb))
+		return 0;
+	struct tg_superblock *superblock = tg_superblock_of(sb);
+
+	return superblock ? superblock->context : 0;
 }
 
 #endif

@@ -6,6 +6,7 @@
 mod adopted;
 mod attached;
 mod checkpoints;
+mod containers;
 mod durable;
 mod error;
 mod flows;
@@ -46,6 +47,7 @@ use tollgate_policy::{built::Built, context::ContextError, decide::Tables};
 use tracing::warn;
 
 use crate::{
+    containers::categories::Pair,
     contexts::Contexts,
     datapath::{Networks, running::Datapath},
     generation::{Generation, GenerationError},
@@ -119,6 +121,8 @@ pub struct Enforcer {
     units: Units,
     known_units: Vec<Unit>,
     units_reported: Vec<String>,
+    /// The categories that were given to a container last.
+    last_pair: Option<Pair>,
     /// What was seen confined.
     memory: Memory,
     /// Sees that programs are replaced; `None`: that cannot be seen.
@@ -264,6 +268,7 @@ impl Enforcer {
             units,
             known_units: Vec::new(),
             units_reported: Vec::new(),
+            last_pair: None,
             memory,
             replaced: replaced.ok(),
         })

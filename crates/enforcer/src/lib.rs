@@ -8,6 +8,7 @@
 
 pub mod asking;
 pub mod canary;
+pub mod containers;
 pub mod contexts;
 pub mod cost;
 pub mod daemon;

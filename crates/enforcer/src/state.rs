@@ -104,6 +104,17 @@ impl State {
         word!(self, units, AtomicU32).store(units, Ordering::SeqCst);
     }
 
+    /// How many containers have a context.
+    #[must_use]
+    pub fn containers(&self) -> u32 {
+        word!(self, containers, AtomicU32).load(Ordering::SeqCst)
+    }
+
+    /// Sets how many containers have a context. If there are none, programs do not look.
+    pub fn set_containers(&self, containers: u32) {
+        word!(self, containers, AtomicU32).store(containers, Ordering::SeqCst);
+    }
+
     /// Whether a candidate is checked beside the policy in force.
     #[must_use]
     pub fn shadow(&self) -> bool {

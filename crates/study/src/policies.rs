@@ -14,7 +14,7 @@ use tollgate_policy::{
 };
 
 /// The sources of Tollgate's own policy, and domains for the workloads. The first ones are [`BASE`].
-const OWN: [(&str, &str); 11] = [
+const OWN: [(&str, &str); 12] = [
     ("10-classes.cil", include_str!("../../../policies/tollgate/10-classes.cil")),
     ("20-levels.cil", include_str!("../../../policies/tollgate/20-levels.cil")),
     ("30-base.cil", include_str!("../../../policies/tollgate/30-base.cil")),
@@ -23,6 +23,7 @@ const OWN: [(&str, &str); 11] = [
     ("60-network.cil", include_str!("../../../policies/tollgate/60-network.cil")),
     ("65-abstractions.cil", include_str!("../../../policies/tollgate/65-abstractions.cil")),
     ("70-services.cil", include_str!("../../../policies/tollgate/70-services.cil")),
+    ("75-containers.cil", include_str!("../../../policies/tollgate/75-containers.cil")),
     ("80-guards.cil", include_str!("../../../policies/tollgate/80-guards.cil")),
     ("90-goals.cil", include_str!("../../../policies/tollgate/90-goals.cil")),
     ("bench.cil", include_str!("bench.cil")),

@@ -92,7 +92,10 @@ int BPF_PROG(dentry_create_files_as, struct dentry *dentry, int mode, struct qst
 
 	if (!task)
 		return -ENOMEM;
-	if (directory)
+	/* Below a container's root, files are like the directory that they are in. */
+	if (directory && tg_mount_context(directory->i_sb))
+		task->create_cred = 0;
+	else if (directory)
 		tg_name_next_in(task, directory, name, tg_mode_class(mode), new);
 	return 0;
 }
@@ -106,7 +109,9 @@ SEC("lsm/inode_copy_up") int BPF_PROG(inode_copy_up, struct dentry *source, stru
 
 	if (!task)
 		return -ENOMEM;
-	if (inode)
+	if (inode && tg_mount_context(inode->i_sb))
+		task->create_cred = 0;
+	else if (inode)
 		tg_name_next(task, tg_current_cred(), tg_object_of(inode).sid);
 	return 0;
 }

@@ -18,6 +18,7 @@
 #include "../bounds.h"
 #include "../cache.h"
 #include "../compiler.h"
+#include "../container.h"
 #include "../contexts.h"
 #include "../credential.h"
 #include "../credential_put.h"
@@ -146,9 +147,9 @@ static __noinline int tg_check_transition(const struct tg_exec *exec, __u64 inod
 
 /*
  * The SID after exec, in `exec->new`: what the process requested, or, for a process of the
- * machine, what its unit says, or what the policy says. A transition that is not allowed is an
- * error if it was requested, and is otherwise not made. A transition from an unconfined domain
- * is always made, because it can only take permissions away.
+ * machine, what its container or its unit says, or what the policy says. A transition that is not
+ * allowed is an error if it was requested, and is otherwise not made. A transition from an
+ * unconfined domain is always made, because it can only take permissions away.
  */
 static __noinline int tg_new_domain(struct tg_exec *exec, __u32 wanted, int unconfined)
 {
@@ -156,6 +157,14 @@ static __noinline int tg_new_domain(struct tg_exec *exec, __u32 wanted, int unco
 	if (wanted) {
 		exec->new = wanted;
 		return 0;
+	}
+	if (unconfined && READ_ONCE(state.containers)) {
+		__u32 container = tg_container_domain(tg_current_cgroup());
+
+		if (container) {
+			exec->new = container;
+			return 0;
+		}
 	}
 	if (unconfined && READ_ONCE(state.units)) {
 		int known = tg_unit_domain(tg_current_cgroup(), exec->file, &exec->new);

@@ -83,6 +83,10 @@ SEC("lsm/sb_kern_mount") int BPF_PROG(sb_kern_mount, struct super_block *sb)
 		WRITE_ONCE(state.overriding, 1);
 	/* The root of overlayfs is known by now; when it got its dentry, it was not. */
 	if (tg_is_overlay(sb)) {
+		struct tg_superblock *superblock = tg_superblock_of(sb);
+
+		if (superblock)
+			superblock->context = 0;
 		if (inode)
 			tg_first_sight(root, inode);
 		return 0;

@@ -9,6 +9,7 @@
 #include "../address.h"
 #include "../cache.h"
 #include "../compiler.h"
+#include "../container.h"
 #include "../credential.h"
 #include "../credential_put.h"
 #include "../holder.h"
@@ -85,6 +86,10 @@ static __noinline __u32 tg_domain_of(__u64 file, __u64 cgroup)
 
 	if (!tg_label_at(inode, &label) || !label.sid)
 		return 0;
+	if (READ_ONCE(state.containers))
+		sid = tg_container_domain(cgroup);
+	if (sid)
+		return tg_is_unconfined(sid) ? 0 : sid;
 	if (READ_ONCE(state.units) && tg_unit_domain(cgroup, label.sid, &sid) > 0)
 		return tg_is_unconfined(sid) ? 0 : sid;
 	if (tg_transition(TG_SID_MACHINE, label.sid, SECCLASS_PROCESS, 0, &sid))

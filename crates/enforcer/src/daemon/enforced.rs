@@ -17,7 +17,7 @@ use std::{
 use tollgate_abi::enforcer::{tg_socket, tg_task};
 use tollgate_audit::{Dispatcher, Load};
 use tollgate_client::{
-    network,
+    containers, network,
     protocol::{Mode, Refusal},
     sanity::Question,
     services::Service,
@@ -40,6 +40,7 @@ use super::{
 };
 use crate::{
     asking::Asking,
+    containers::Container,
     contexts::{self, Sid},
     datapath::{Source, running::Datapath},
     enforcer::{Enforcer, Known, task_of},
@@ -384,6 +385,22 @@ impl Machine for Enforced {
 
     fn units(&mut self) -> Result<Vec<Unit>, Refusal> {
         Ok(self.on_mut()?.look_at_units().to_vec())
+    }
+
+    fn name_container(&mut self, process: BorrowedFd<'_>, names: [&str; 2], caller: i32) -> Result<Container, Refusal> {
+        Ok(self.on_mut()?.name_container(process, names, caller)?)
+    }
+
+    fn contain(&mut self, container: &Container, root: Option<BorrowedFd<'_>>) -> Result<(), Refusal> {
+        Ok(self.on_mut()?.contain(container, root)?)
+    }
+
+    fn sweep_containers(&mut self) -> Result<(), Refusal> {
+        Ok(self.on_mut()?.sweep_containers()?)
+    }
+
+    fn containers(&mut self) -> Result<Vec<containers::Container>, Refusal> {
+        Ok(self.on_mut()?.containers()?)
     }
 
     fn network(&mut self) -> Result<network::Report, Refusal> {

@@ -11,7 +11,7 @@ use std::{
 use tollgate_abi::enforcer::{tg_socket, tg_task};
 use tollgate_audit::Load;
 use tollgate_client::{
-    network,
+    containers, network,
     protocol::{Mode, Refusal},
     sanity::Question,
     services::Service,
@@ -21,7 +21,7 @@ use tollgate_client::{
     why::Why,
 };
 
-use crate::{contexts::Sid, shares::Holder};
+use crate::{containers::Container, contexts::Sid, shares::Holder};
 
 /// A permission of a class, in the object managers' numbers (classes.txt).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -183,6 +183,16 @@ pub trait Machine {
     fn stop(&mut self) -> Result<(), Refusal>;
     /// The units that have a context, as unit files are now.
     fn units(&mut self) -> Result<Vec<Unit>, Refusal>;
+    /// The context and label that a container gets whose first process this is ([`Enforcer::name_container`]).
+    ///
+    /// [`Enforcer::name_container`]: crate::enforcer::Enforcer::name_container
+    fn name_container(&mut self, process: BorrowedFd<'_>, names: [&str; 2], caller: i32) -> Result<Container, Refusal>;
+    /// Puts them in force. `root`: the directory that will be the container's root.
+    fn contain(&mut self, container: &Container, root: Option<BorrowedFd<'_>>) -> Result<(), Refusal>;
+    /// Takes back the contexts of containers that have ended.
+    fn sweep_containers(&mut self) -> Result<(), Refusal>;
+    /// The containers that have a context.
+    fn containers(&mut self) -> Result<Vec<containers::Container>, Refusal>;
     /// Which networks are labelled, and what became of packets.
     fn network(&mut self) -> Result<network::Report, Refusal>;
     /// The flows of sockets that have labels.

@@ -3,6 +3,7 @@
 //! The checks are those of SELinux's hooks and of selinuxfs. A change of enforcement also needs root, as the file modes
 //! of selinuxfs do.
 
+mod containers;
 mod fleet;
 mod sockets;
 
@@ -162,6 +163,7 @@ impl<'a> Order<'a> {
                     Network::Peers => json(&self.machine.flows()?)?,
                 }])
             }
+            Request::Containers(asked) => self.containers(asked, &with),
             Request::Fleet(asked) => self.fleet(asked, with),
             Request::Services => self.report(|machine| machine.services()),
             Request::AcceptServices => {

@@ -2,8 +2,9 @@ mod fleet;
 mod pretended;
 
 use std::{
+    fs::File,
     io::{BufRead, BufReader, Seek, Write},
-    os::fd::OwnedFd,
+    os::fd::{AsFd, OwnedFd},
     sync::{Arc, Mutex},
     thread::{self, JoinHandle},
 };
@@ -398,4 +399,22 @@ fn turns_callers_away_when_there_are_too_many_and_takes_others_when_they_go() {
     };
     client.mode().unwrap();
     clients[0].mode().unwrap();
+}
+
+#[test]
+fn refuses_a_context_to_a_container_whose_process_is_confined_already() {
+    let running = Running::confined(&[]);
+    let process = tollgate_client::pidfd::open(std::process::id() as i32).unwrap();
+    let refused = running.client().contain(process.as_fd(), None, "sid5", "sid6");
+    assert_eq!((errno(refused), running.done()), (libc::EINVAL, Vec::new()));
+}
+
+#[test]
+fn gives_a_container_the_context_that_was_named_for_it() {
+    let running = Running::new();
+    let process = tollgate_client::pidfd::open(std::process::id() as i32).unwrap();
+    let root = File::open("/").unwrap();
+    let given = running.client().contain(process.as_fd(), Some(root.as_fd()), "sid5", "sid6").unwrap();
+    assert_eq!(given, ("sid5".to_owned(), "sid6".to_owned()));
+    assert_eq!(running.done(), ["name sid5 sid6 true", "contain 5 6 true"]);
 }

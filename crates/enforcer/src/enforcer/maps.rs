@@ -56,6 +56,8 @@ pub struct Maps {
     pub genfs: MapHandle,
     /// Contexts of units.
     pub units: MapHandle,
+    /// Contexts of containers, by the numbers of their cgroups.
+    pub containers: MapHandle,
     /// Decisions in which the candidate differs.
     pub differences: MapHandle,
     /// The ring buffer of events.
@@ -85,6 +87,7 @@ impl Maps {
             filesystems: map("filesystems")?,
             genfs: map("genfs")?,
             units: map("units")?,
+            containers: map("containers")?,
             differences: map("differences")?,
             events: map("events")?,
         })

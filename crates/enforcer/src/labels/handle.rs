@@ -29,6 +29,14 @@ pub struct Handle {
     bytes: Vec<u8>,
 }
 
+impl Handle {
+    /// A handle of a type (`fid_type` in linux/exportfs.h) with this content.
+    #[must_use]
+    pub fn new(kind: i32, bytes: Vec<u8>) -> Self {
+        Self { kind, bytes }
+    }
+}
+
 /// Where a file system puts the inode number and the generation in a handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Layout {
@@ -138,6 +146,18 @@ pub fn numbers(file: BorrowedFd<'_>, inode: u64) -> Option<(u64, u32)> {
     Some((layout.subvolume(&handle.bytes)?, word(&handle.bytes, layout.generation_at())?))
 }
 
+/// Opens a file of the file system of a directory with `O_PATH`. Returns `ESTALE` if it no longer exists.
+pub fn open(root: BorrowedFd<'_>, handle: &Handle) -> io::Result<OwnedFd> {
+    let mut raw = Raw { bytes: handle.bytes.len() as u32, kind: handle.kind, handle: [0; MAX_LENGTH] };
+    let room = raw.handle.get_mut(..handle.bytes.len()).ok_or(io::ErrorKind::InvalidInput)?;
+    room.copy_from_slice(&handle.bytes);
+    // SAFETY: `raw` is a file_handle with as many bytes as it says.
+    let file =
+        unsafe { libc::open_by_handle_at(root.as_raw_fd(), (&raw mut raw).cast(), libc::O_PATH | libc::O_CLOEXEC) };
+    // SAFETY: the kernel has just given it to us.
+    if file >= 0 { Ok(unsafe { OwnedFd::from_raw_fd(file) }) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Opens files of one file system by their identity.
 #[derive(Debug)]
 pub struct Opener<'f> {
@@ -159,14 +179,7 @@ impl<'f> Opener<'f> {
     /// file by now.
     pub fn open(&self, identity: Identity) -> io::Result<OwnedFd> {
         let handle = self.layout.handle(&self.pattern, identity).ok_or(io::ErrorKind::InvalidInput)?;
-        let mut raw = Raw { bytes: handle.bytes.len() as u32, kind: handle.kind, handle: [0; MAX_LENGTH] };
-        raw.handle[..handle.bytes.len()].copy_from_slice(&handle.bytes);
-        // SAFETY: `raw` is a file_handle with as many bytes as it says.
-        let file = unsafe {
-            libc::open_by_handle_at(self.root.as_raw_fd(), (&raw mut raw).cast(), libc::O_PATH | libc::O_CLOEXEC)
-        };
-        // SAFETY: the kernel has just given it to us.
-        if file >= 0 { Ok(unsafe { OwnedFd::from_raw_fd(file) }) } else { Err(io::Error::last_os_error()) }
+        open(self.root, &handle)
     }
 }
 

@@ -303,6 +303,22 @@ impl KernelMaps {
         Ok(found.and_then(|(uuid, _)| uuid.try_into().ok()))
     }
 
+    /// Gives all files of a file system one label, whatever their own are; 0: they have their own again. Returns whether
+    /// the file system is one that programs have seen.
+    pub fn set_context(&self, device: u32, context: Sid) -> io::Result<bool> {
+        for _ in 0..MAX_ATTEMPTS {
+            match self.superblock(device)? {
+                Some(found) if found.address != 0 => {
+                    if self.put_superblock(device, &tg_superblock { context, ..found }, When::Present)? {
+                        return Ok(true);
+                    }
+                }
+                _ => return Ok(false),
+            }
+        }
+        Err(io::Error::other(format!("the entry of device {device} in superblocks keeps changing")))
+    }
+
     fn put_superblock(&self, device: u32, value: &tg_superblock, when: When) -> io::Result<bool> {
         let key = u64::from(device).to_ne_bytes();
         written(self.superblocks.update(&key, bytes_of(value), when.flags()))
@@ -358,8 +374,9 @@ fn superblock_of(bytes: &[u8]) -> Option<tg_superblock> {
     let (first, uuid) = bytes.split_at_checked(32)?;
     let [low, high, generation, sid, behaviour, node, flags, number] = words(first)?;
     let address = u64::from(low) | u64::from(high) << 32;
-    let uuid = uuid.try_into().ok()?;
-    Some(tg_superblock { address, generation, sid, behaviour, node, flags, number, uuid })
+    let (uuid, rest) = uuid.split_first_chunk()?;
+    let [context, reserved] = words(rest)?;
+    Some(tg_superblock { address, generation, sid, behaviour, node, flags, number, uuid: *uuid, context, reserved })
 }
 
 fn value_of(bytes: &[u8]) -> Option<tg_label_value> {

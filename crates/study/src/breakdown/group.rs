@@ -35,6 +35,7 @@ const FILES: [(Group, &[&str]); 4] = [
             "credential_put.h",
             "plain_task.h",
             "unit.h",
+            "container.h",
             "process.h",
             "holder.h",
             "share.h",

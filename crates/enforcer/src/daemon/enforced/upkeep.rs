@@ -46,6 +46,7 @@ impl Enforced {
             if ready.has(enforcer.replaced_wakes().map(|replaced| replaced.as_raw_fd())) {
                 enforcer.follow_replaced();
             }
+            enforcer.follow_containers();
             enforcer.watch_services();
             enforcer.set_clock();
         });

@@ -13,7 +13,7 @@ use std::{
 use tollgate_abi::enforcer::{TG_SID_MACHINE, TG_TASK_MIXED, tg_socket, tg_task};
 use tollgate_audit::Load;
 use tollgate_client::{
-    network,
+    containers, network,
     protocol::{Mode, Refusal},
     sanity::Question,
     services::Service,
@@ -25,6 +25,7 @@ use tollgate_client::{
 use tollgate_fleet::Hash;
 
 use crate::{
+    containers::Container,
     contexts::Sid,
     daemon::{
         machine::{Beside, Database, Labels, Machine, Permission, Ready, With},
@@ -231,6 +232,27 @@ impl Machine for Pretended {
         Ok(None)
     }
     fn units(&mut self) -> Result<Vec<Unit>, Refusal> {
+        Ok(Vec::new())
+    }
+    fn name_container(
+        &mut self,
+        _: BorrowedFd<'_>,
+        [context, files]: [&str; 2],
+        caller: i32,
+    ) -> Result<Container, Refusal> {
+        self.done(format!("name {context} {files} {}", caller == std::process::id() as i32));
+        let named = |name: &str| Ok::<_, Refusal>((self.clone().intern(name, true)?, name.to_owned()));
+        Ok(Container { cgroup: 7, context: named(context)?, files: named(files)? })
+    }
+    fn contain(&mut self, container: &Container, root: Option<BorrowedFd<'_>>) -> Result<(), Refusal> {
+        self.done(format!("contain {} {} {}", container.context.0, container.files.0, root.is_some()));
+        Ok(())
+    }
+    fn sweep_containers(&mut self) -> Result<(), Refusal> {
+        self.done("sweep");
+        Ok(())
+    }
+    fn containers(&mut self) -> Result<Vec<containers::Container>, Refusal> {
         Ok(Vec::new())
     }
     fn network(&mut self) -> Result<network::Report, Refusal> {
