@@ -5,6 +5,8 @@
 
 #[cfg(feature = "long")]
 mod acts;
+#[cfg(feature = "long")]
+mod containers;
 mod documents;
 #[cfg(feature = "long")]
 mod fleet_agent;

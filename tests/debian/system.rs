@@ -53,6 +53,10 @@ const SELINUX: &str = "etc/selinux";
 const SERVICES: [&str; 4] = ["apt", "postgresql", "prometheus-node-exporter", "python3"];
 const SERVICES_FOLDER: &str = "systems/services-1/bookworm";
 
+/// Runtimes of containers, and what is in their images, in addition to [`PACKAGES`].
+const CONTAINERS: [&str; 6] = ["apt", "busybox-static", "crun", "podman", "python3", "runc"];
+const CONTAINERS_FOLDER: &str = "systems/containers-1/bookworm";
+
 /// The image, from the cache or built.
 pub(crate) fn image() -> PathBuf {
     image_of(FOLDER, &PACKAGES)
@@ -61,6 +65,11 @@ pub(crate) fn image() -> PathBuf {
 /// The image of a system with more services.
 pub(crate) fn services_image() -> PathBuf {
     image_of(SERVICES_FOLDER, &[&PACKAGES[..], &SERVICES].concat())
+}
+
+/// The image of a system with runtimes of containers.
+pub(crate) fn containers_image() -> PathBuf {
+    image_of(CONTAINERS_FOLDER, &[&PACKAGES[..], &CONTAINERS].concat())
 }
 
 fn image_of(folder: &str, packages: &[&str]) -> PathBuf {
