@@ -1,5 +1,8 @@
-//! The agent and the daemon are killed at random instants of rollouts. Whenever that is, the node decides by the old
-//! generation or by the new one, whole: its policy and its guard's database. The highest number that it has seen never falls.
+//! The agent and the daemon are killed at random instants of rollouts, in each part of them (`marks`). Whenever that is, the
+//! node decides by the old generation or by the new one, whole: its policy and its guard's database. The highest number
+//! that it has seen never falls.
+
+mod marks;
 
 use std::{
     fs,
@@ -18,6 +21,7 @@ use tollgate_client::{Client, fleet::Report};
 use tollgate_enforcer::guard::Guard;
 use tollgate_guard::{Database, Digest};
 
+use self::marks::{Mark, Rollout, Spans};
 use super::{FLEET, REPORT, offer, publish};
 use crate::program::{
     Scratch,
@@ -35,6 +39,8 @@ reads() { true </srv/split; }
 writes() { true >/srv/split; }
 while read -r _; do try reads; try writes; try reads; echo; done
 ";
+/// What the daemon keeps.
+const ACCEPTED: &str = "/var/lib/tollgate/accepted";
 /// The numbers of the newest manifests that the daemon and the agent have accepted are in these files.
 const KEPT: [&str; 2] = ["/var/lib/tollgate/accepted/newest", "/node/newest"];
 
@@ -143,6 +149,11 @@ fn left(folder: &str) -> usize {
     String::from_utf8(found.stdout).unwrap().lines().count()
 }
 
+/// What agents and daemons have said.
+fn log() -> String {
+    fs::read_to_string("/log").unwrap_or_default()
+}
+
 fn kill(child: &mut Child) {
     child.kill().unwrap();
     child.wait().unwrap();
@@ -156,11 +167,7 @@ fn when(what: &str, holds: impl Fn(&Report) -> bool) -> Report {
         let report = Client::connect().and_then(|mut client| client.fleet());
         match report {
             Ok(report) if holds(&report) => return report,
-            other => assert!(
-                begun.elapsed() < TIMEOUT,
-                "waited too long for {what}: {other:?}\n{}",
-                fs::read_to_string("/log").unwrap_or_default()
-            ),
+            other => assert!(begun.elapsed() < TIMEOUT, "waited too long for {what}: {other:?}\n{}", log()),
         }
         sleep(Duration::from_millis(20));
     }
@@ -190,8 +197,15 @@ struct Node {
     highest: [u64; 2],
     /// How many manifests were published.
     published: u64,
-    /// How long a rollout takes.
-    span: Duration,
+    spans: Spans,
+}
+
+/// What a kill has left.
+struct Left {
+    /// How far the rollout had come.
+    mark: Mark,
+    /// Whether the node decides by the new generation.
+    new: bool,
 }
 
 impl Node {
@@ -212,13 +226,12 @@ impl Node {
             present: 0,
             highest: [0; 2],
             published: 0,
-            span: Duration::ZERO,
+            spans: Spans::default(),
         };
         for place in [1, 0] {
             node.publish(place);
-            let (begun, mut agent, published) = (Instant::now(), agent(), node.published);
+            let (mut agent, published) = (agent(), node.published);
             let report = when("a rollout", |report| report.number == published);
-            node.span = begun.elapsed();
             sh(&format!("{REPORT} --wait 60s"));
             kill(&mut agent);
             (node.proofs[place], node.present) = (proven(&report), place);
@@ -238,29 +251,32 @@ impl Node {
         KEPT.map(number)
     }
 
-    /// Publishes the policy that is not in force, and kills agent and daemon so long after the agent has begun. Returns
-    /// whether the node decides by the new one afterwards.
-    fn killed_after(&mut self, pause: Duration, daemon_first: bool) -> bool {
+    /// Publishes the policy that is not in force, and kills agent and daemon at a mark of its rollout, or after so much of
+    /// the time that it took lately from there to the next one.
+    fn killed(&mut self, mark: Mark, share: f64, daemon_first: bool) -> Left {
         let (old, new) = (self.present, 1 - self.present);
         self.publish(new);
+        let rollout = Rollout::new(self.published, new, self.proofs[new][0].clone().expect("a generation"));
         let mut agent = agent();
-        sleep(pause);
+        rollout.wait(mark, &mut agent, &mut self.spans);
+        sleep(self.spans[mark as usize].mul_f64(share));
         let mut both = [&mut agent, &mut self.daemon];
         if daemon_first {
             both.reverse();
         }
         both.into_iter().for_each(kill);
         // Nobody changes anything now: programs decide alone.
-        let decided = self.worker.ask();
-        let Decided::By(place) = decided else { panic!("without a daemon: {decided:?}") };
-        assert_eq!(guarded_by(), Some(digest(DATABASES[place])), "guard and policy, without a daemon, after {pause:?}");
+        let mark = rollout.reached();
+        let place = if mark >= Mark::Switched { new } else { old };
+        assert_eq!(self.worker.ask(), Decided::By(place), "without a daemon, at {mark:?}");
+        assert_eq!(guarded_by(), Some(digest(DATABASES[place])), "guard and policy, without a daemon, at {mark:?}");
         self.daemon = daemon();
         let report = when("the next daemon", |_| true);
         let decided = self.worker.ask();
         self.present = [old, new].into_iter().find(|place| decided == Decided::By(*place)).expect("a whole policy");
-        assert_eq!(proven(&report), self.proofs[self.present], "after {pause:?}");
+        assert_eq!(proven(&report), self.proofs[self.present], "at {mark:?}");
         self.check_numbers(&report);
-        self.present == new
+        Left { mark, new: self.present == new }
     }
 
     /// No number falls, and nothing older is accepted.
@@ -289,16 +305,18 @@ fn decides_by_one_whole_generation_whenever_agent_and_daemon_are_killed() {
     println!("seed {seed:#x}");
     let (mut random, tally) = (Rng::with_seed(seed), Arc::<Tally>::default());
     let mut node = Node::new(&tally);
-    println!("a rollout takes {:?}", node.span);
-    let (mut old, mut new) = (0, 0);
-    for turn in 0..KILLS {
-        // In each part of a rollout once, and after its end.
-        let part = (f64::from(turn) + random.f64()) / f64::from(KILLS);
-        let is_new = node.killed_after(node.span.mul_f64(part * 1.5), random.bool());
-        *if is_new { &mut new } else { &mut old } += 1;
-        if (turn + 1) % 20 == 0 {
-            println!("{} kills: {old} old, {new} new", turn + 1);
+    let (mut old, mut new, mut marks) = (0, 0, [0; Mark::ALL.len()]);
+    for (turn, (mark, after)) in (1..=KILLS).zip(marks::plan()) {
+        let share = if after { random.f64() * 1.1 } else { 0.0 };
+        let left = node.killed(mark, share, random.bool());
+        *if left.new { &mut new } else { &mut old } += 1;
+        marks[left.mark as usize] += 1;
+        if turn % 20 == 0 {
+            println!("{turn} kills: {old} old, {new} new");
         }
+    }
+    for (mark, count) in Mark::ALL.iter().zip(marks) {
+        println!("{count} kills after {mark:?}, which takes {:?}", node.spans[*mark as usize]);
     }
     tally.ended.store(true, SeqCst);
     node.watching.join().unwrap();
@@ -308,12 +326,14 @@ fn decides_by_one_whole_generation_whenever_agent_and_daemon_are_killed() {
     println!("files that killed writers left: {unfinished} of the daemon, {before} of the agent in its last minute");
     assert_eq!(unfinished, 0);
     let (settled, torn) = (tally.settled.load(SeqCst), tally.torn.load(SeqCst));
+    let near: u32 = marks[Mark::Copied as usize..=Mark::Accepted as usize].iter().sum();
     let figure = format!(
-        "{KILLS} kills: {old} times the old generation, {new} times the new one; {torn} of {} decisions torn; number {}",
+        "{KILLS} kills: {old} times the old generation, {new} times the new one; {near} from the daemon's copy to its \
+         acceptance; {torn} of {} decisions torn; number {}",
         settled + torn,
         node.highest[0]
     );
-    let met = torn == 0 && settled > u64::from(KILLS) && old > 0 && new > 0;
+    let met = torn == 0 && settled > u64::from(KILLS) && old > 0 && new > 0 && near > 0;
     report("kill -9 of agent and daemon during rollouts", &figure, "0 torn, no number falls", met);
     assert!(met, "{figure}");
     kill(&mut agent);
