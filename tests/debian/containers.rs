@@ -59,7 +59,6 @@ fn denied_since(output: &str, who: &str, acts: &[&str]) {
 }
 
 #[test]
-#[ignore = "takes long: make test-rest"]
 fn denies_a_container_of_runc_another_ones_objects_and_the_hosts() {
     let output = run(RUNC);
     denied_since(&output, "a", &ON_OTHERS);
@@ -72,7 +71,6 @@ fn denies_a_container_of_runc_another_ones_objects_and_the_hosts() {
 }
 
 #[test]
-#[ignore = "takes long: make test-rest"]
 fn denies_a_container_of_podman_another_ones_objects_and_the_hosts() {
     let output = run(PODMAN);
     denied_since(&output, "a", &ON_OTHERS);
@@ -81,7 +79,6 @@ fn denies_a_container_of_podman_another_ones_objects_and_the_hosts() {
 }
 
 #[test]
-#[ignore = "takes long: make test-rest"]
 fn gives_fifty_containers_that_start_at_once_labels_of_their_own_and_takes_all_back() {
     let output = run(MANY);
     said(&output, &["running: 50", "contexts: 50", "confined: 50", "left: 0", "again: 50", "left again: 0"]);
