@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     fn words(line: &str) -> Vec<OsString> {
-        line.split(' ').map(|word| OsString::from(word)).collect()
+        line.split(' ').map(OsString::from).collect()
     }
 
     #[test]
