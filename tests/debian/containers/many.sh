@@ -12,6 +12,7 @@ for i in $(seq 50); do down c$i & done; wait
 await sh -c '! tollgate container list | grep -q .'; echo "left: $(tollgate container list | wc -l)"
 start; echo "again: $(awk '{ print $2 }' <(tollgate container list) | sort -u | wc -l)"
 # As if all runtimes were killed.
-killall -9 sleep; for i in $(seq 50); do rmdir -p /sys/fs/cgroup/*/c$i /sys/fs/cgroup/c$i /sys/fs/cgroup/*/*/c$i 2>/dev/null; done
+tollgate ps --domain container_t | awk 'NR > 1 { print $4 }' | xargs kill -9
+gone() { ! tollgate ps --domain container_t | grep -q sleep; }
+await gone; for i in $(seq 50); do rmdir /sys/fs/cgroup/system.slice/c$i; done
 await sh -c '! tollgate container list | grep -q .'; echo "left again: $(tollgate container list | wc -l)"
-tollgate status

@@ -43,4 +43,3 @@ runc run --bundle /var/lib/containers/c/d d </dev/null && echo "dead: started" |
 [ -e /var/lib/containers/c/d/rootfs/started ] || echo "dead: nothing started"
 systemctl start tollgate; tollgate container list | cmp - /root/before && echo "back: kept"
 down b; down p; await sh -c '! tollgate container list | grep -q .'; echo "left: $(tollgate container list | wc -l)"
-tollgate status
