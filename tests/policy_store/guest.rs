@@ -104,7 +104,7 @@ fn holds_at_once_and_at_the_next_start_and_leaves_no_trace_where_it_fails() {
     steps["prepare"].is(0, &[]);
     steps["no daemon"]
         .is(0, &["at the next start: /etc/tollgate/policy", "nothing was put in force, because no daemon answers"]);
-    let shipped = "built from /usr/share/tollgate/policy (11 files), /etc/tollgate (booleans.local";
+    let shipped = "built from /usr/share/tollgate/policy (12 files), /etc/tollgate (booleans.local";
     steps["enforce"].is(0, &[shipped, "next start   the same policy\n"]);
     let dry = &steps["dry run"];
     dry.is(0, &["+ type web.t", "-> system_u:object_r:web.exec_t:s0 /opt/web/cat", "this was a dry run"]);

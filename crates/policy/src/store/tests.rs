@@ -68,7 +68,7 @@ fn builds_what_is_shipped_together_with_what_is_local_and_knows_of_what() {
     assert!(boolean.value);
     assert!(notes.len() == 1 && notes[0].contains("no boolean `no_such`"), "{notes:?}");
     let origin = built.origin.unwrap();
-    let folders = "/usr/share/tollgate/policy (11 files), /etc/tollgate (booleans.local file_contexts.local \
+    let folders = "/usr/share/tollgate/policy (12 files), /etc/tollgate (booleans.local file_contexts.local \
                    file_contexts.subs ports.local), /etc/tollgate/policy.d (web.cil web.fc)";
     assert_eq!(origin.folders(), folders);
     assert!(machine.store.has_built(&origin));
