@@ -12,7 +12,8 @@ const KNOWN: [(&str, &[(&str, u64)]); 3] = [
     ("stat", &[("security_inode_getattr", 1), ("security_inode_permission", 5)]),
     ("pipe", &[("security_file_permission", 4)]),
 ];
-/// Instructions by which the measuring loop and the loop that is logged differ: how each reads the counter.
+/// Instructions by which the measuring loop and the loop that is logged differ, either way: how each reads the counter, and
+/// where their buffers lie (the kernel copies what is not aligned in more steps).
 const READING: f64 = 20.0;
 /// Instructions on the way to an empty program and back, at least and at most.
 const ENTRY: std::ops::RangeInclusive<u64> = 100..=400;
@@ -36,7 +37,7 @@ fn agrees_with_the_counter_and_with_the_hooks_that_are_known() {
             let number = |key: &str| operation[key].as_u64().unwrap();
             assert_eq!((row["workload"].as_str(), number("executed")), (Some(*name), number("counted")), "{row:#}");
             let away = number("counted") as f64 - row["figure"].as_f64().unwrap();
-            assert!((0.0..=READING).contains(&away), "{name}: {away}: {row:#}");
+            assert!((-READING..=READING).contains(&away), "{name}: {away}: {row:#}");
             let hooks = operation["hooks"].as_array().unwrap();
             let inside: u64 = hooks.iter().map(|hook| instructions(&hook["parts"], |_| true)).sum();
             assert_eq!(inside + number("outside") + number("interrupts"), number("executed"), "{row:#}");
