@@ -10,9 +10,30 @@ use std::{
     process::{self, ExitCode},
 };
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
 use serde_json::{Map, Value, json};
+
+/// Options before the command that have a value: of runc, crun and youki.
+const VALUED: [&str; 8] = ["--root", "-r", "--log", "-l", "--log-format", "--log-level", "--cgroup-manager", "--criu"];
+/// Commands that start nothing, so that there is nothing to change. Without a command, a runtime prints its help.
+const OTHERS: [&str; 15] = [
+    "checkpoint",
+    "delete",
+    "events",
+    "features",
+    "help",
+    "info",
+    "kill",
+    "list",
+    "pause",
+    "ps",
+    "resume",
+    "spec",
+    "start",
+    "state",
+    "update",
+];
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -24,7 +45,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(Arguments { runtime, arguments }: Arguments) -> anyhow::Result<ExitCode> {
-    match edited(&arguments) {
+    match edited(&arguments)? {
         Some(Edited::Bundle(bundle)) => {
             let program = std::env::current_exe().context("cannot find this program")?;
             change(&bundle.join("config.json"), |config| take_labels(config, &program))?;
@@ -47,15 +68,30 @@ enum Edited {
     Process(PathBuf),
 }
 
-/// What the runtime will read; `None`: nothing that has labels.
-fn edited(arguments: &[OsString]) -> Option<Edited> {
-    let commands = ["create", "run", "restore", "exec"];
-    let at = arguments.iter().position(|word| commands.iter().any(|command| word == command))?;
-    let (command, options) = arguments[at..].split_first()?;
-    if command == "exec" {
-        return value(options, "-p", "--process").map(|file| Edited::Process(file.into()));
+/// What the runtime will read; `None`: nothing that has labels. An error if it is not known which command this is: then a
+/// container could start without our hook.
+fn edited(arguments: &[OsString]) -> anyhow::Result<Option<Edited>> {
+    let Some((command, options)) = command(arguments) else { return Ok(None) };
+    let named = command.to_string_lossy();
+    Ok(match &*named {
+        "exec" => value(options, "-p", "--process").map(|file| Edited::Process(file.into())),
+        "create" | "run" | "restore" => {
+            Some(Edited::Bundle(value(options, "-b", "--bundle").unwrap_or_else(|| ".".into()).into()))
+        }
+        other if OTHERS.contains(&other) => None,
+        other => bail!("{other} is no command of an OCI runtime; write options before the command as --option=value"),
+    })
+}
+
+/// The runtime's command, and what follows it.
+fn command(mut words: &[OsString]) -> Option<(&OsString, &[OsString])> {
+    loop {
+        let (word, rest) = words.split_first()?;
+        if !word.to_string_lossy().starts_with('-') {
+            return Some((word, rest));
+        }
+        words = if VALUED.iter().any(|option| word == option) { rest.get(1..).unwrap_or_default() } else { rest };
     }
-    Some(Edited::Bundle(value(options, "-b", "--bundle").unwrap_or_else(|| ".".into()).into()))
 }
 
 /// The value of an option: `-b VALUE`, `--bundle VALUE`, `--bundle=VALUE`.
@@ -126,6 +162,7 @@ mod tests {
 
     #[test]
     fn finds_what_the_runtime_reads() {
+        let edited = |words: &[OsString]| edited(words).unwrap();
         let bundle = |path: &str| Some(Edited::Bundle(path.into()));
         assert_eq!(edited(&words("--root /r --systemd-cgroup create --bundle /b --pid-file p id")), bundle("/b"));
         assert_eq!(edited(&words("run -b /b id")), bundle("/b"));
@@ -133,6 +170,15 @@ mod tests {
         assert_eq!(edited(&words("create id")), bundle("."));
         assert_eq!(edited(&words("exec --process /p id")), Some(Edited::Process("/p".into())));
         assert_eq!((edited(&words("exec id sh")), edited(&words("delete id"))), (None, None));
+    }
+
+    #[test]
+    fn takes_no_value_of_an_option_for_the_command() {
+        for value in ["exec", "delete", "run"] {
+            let line = format!("--root {value} --log={value} --log-format {value} create --bundle /b id");
+            assert_eq!(edited(&words(&line)).unwrap(), Some(Edited::Bundle("/b".into())));
+        }
+        assert!(edited(&words("--unknown exec-like create id")).is_err());
     }
 
     #[test]
